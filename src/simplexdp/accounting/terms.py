@@ -1,0 +1,58 @@
+"""What a mechanism supplies to accounting: the log-MGF of its privacy loss, split into independent terms.
+
+With P and Q the two laws of the output and L = ln dP/dQ at an output drawn from P, a term gives
+K(w) = ln E_P exp(wL). Losses of independent outputs add, so their K add: everything else follows from K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+
+class Term(Protocol):
+    """One independent summand of a privacy loss. Terms are frozen, hashable values."""
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The open interval of real w on which K(w) is finite."""
+
+    def rate(self, w: float) -> float:
+        """K(w)/w for real w inside the domain, and K'(0) at w = 0, to about 1e-13 relative."""
+
+
+@runtime_checkable
+class SmoothTerm(Term, Protocol):
+    """A term whose loss has a density: |exp K(c + it)| decreases in |t|, so the contour integral converges."""
+
+    def log_mgf(self, w: ComplexArray) -> ComplexArray:
+        """K on complex w with real part inside the domain."""
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """A discrete loss: values and their log-probabilities under P.
+
+    `cut` bounds the probability under P of everything left out of the list.
+    """
+
+    losses: FloatArray
+    log_probabilities: FloatArray
+    cut: float = 0.0
+
+
+@runtime_checkable
+class LatticeTerm(Term, Protocol):
+    """A term whose loss is discrete."""
+
+    def log_mgf(self, w: ComplexArray) -> ComplexArray:
+        """K on complex w with real part inside the domain."""
+
+    def atoms(self) -> Atoms:
+        """The loss as a list of atoms."""
