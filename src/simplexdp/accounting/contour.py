@@ -1,0 +1,221 @@
+"""The profile δ(ε) of a composed loss from its log-MGF K, by a contour integral that errs on the safe side.
+
+For 0 < c < (right end of the domain of K),
+
+    δ(ε) = (1/2πi) ∫_{c−i∞}^{c+i∞} exp(K(w) − wε) / (w(w+1)) dw.
+
+The trapezoidal rule with step h on this line equals Σ_m δ(ε + ma) e^{mac}, a = 2π/h, over all integers m (Poisson
+summation). Every term is positive, so the rule can only overestimate: with the truncated tail and the rounding error
+added, the sum is an upper bound whatever the step. The terms with m ≠ 0 are bounded by Chernoff's inequality, which
+gives the lower bound and chooses the step. For δ close to one the line −1 < c < 0 gives 1 − δ in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..numerics.roots import Interval
+from .terms import ComplexArray, FloatArray
+
+MAX_POINTS = 1 << 20
+_ALIAS = math.log(1e-13)
+_TAIL = -36.0
+_CHUNK = 1 << 14
+
+
+class Cumulants(Protocol):
+    """The log-MGF of a whole composition."""
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Where K is finite."""
+
+    def rate(self, w: float) -> float:
+        """K(w)/w, and K'(0) at 0."""
+
+    def log_mgf(self, w: ComplexArray) -> ComplexArray:
+        """K on a vector of complex numbers."""
+
+    def log_envelope(self, c: float, t: FloatArray) -> FloatArray:
+        """ln of a bound on |exp K(c + iτ)| that holds for every τ ≥ t."""
+
+
+class TooManyPoints(Exception):
+    """The line would need more than MAX_POINTS nodes; the caller has another way."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    c: float
+    exponent: float  # K(c) − cε
+    spread: float  # K''(c), roughly
+    log_size: float  # ln of the value, roughly
+
+
+def contour_delta(loss: Cumulants, epsilon: float) -> Interval:
+    """Bounds of δ(ε), typically 1e-11 apart (relative)."""
+    lower_end, upper_end = loss.domain
+    if lower_end >= -1 or upper_end <= 0:
+        raise TooManyPoints
+    if _variance(loss, 0.0, min(1.0, 0.5 * upper_end)) > 1 and epsilon < loss.rate(0.0):
+        ends = (max(-1.0, lower_end), 0.0)
+        complement = _trapezoid(loss, epsilon, _saddle(loss, epsilon, ends), ends, kappa=_no_kappa)
+        return Interval(max(0.0, 1 - complement.upper), min(1.0, math.nextafter(1 - complement.lower, 2)))
+    ends = (0.0, upper_end)
+    found = _trapezoid(loss, epsilon, _saddle(loss, epsilon, ends), ends, kappa=_log_kappa)
+    return Interval(found.lower, min(1.0, found.upper))
+
+
+def _exponent(loss: Cumulants, c: float, epsilon: float) -> float:
+    return c * (loss.rate(c) - epsilon)
+
+
+def _saddle(loss: Cumulants, epsilon: float, ends: tuple[float, float]) -> _Line:
+    """The c between the ends that minimises K(c) − cε − ln|c| − ln(1+c), a convex function."""
+    low, high = ends
+
+    def place(t: float) -> float:
+        if math.isinf(high):
+            return low + math.exp(t)
+        share = 1 / (1 + math.exp(-t)) if t > 0 else math.exp(t) / (1 + math.exp(t))
+        return low + (high - low) * share if t < 0 else high - (high - low) / (1 + math.exp(t))
+
+    def objective(t: float) -> float:
+        c = place(t)
+        if not low < c < high:
+            return math.inf
+        return _exponent(loss, c, epsilon) - math.log(abs(c)) - math.log1p(c)
+
+    t = _minimise(objective, 0.0)
+    c = place(t)
+    spread = _variance(loss, c, 0.02 * min(c - low, high - c))
+    return _Line(c, _exponent(loss, c, epsilon), spread, objective(t) - 0.5 * math.log(2 * math.pi * spread))
+
+
+def _minimise(objective: Callable[[float], float], start: float) -> float:
+    """A rough minimum of a unimodal function on the line: bracket by doubling, then golden section to 0.03."""
+    step = 1.0
+    left, middle, right = start - step, start, start + step
+    f_left, f_middle, f_right = objective(left), objective(middle), objective(right)
+    while f_middle > min(f_left, f_right) or math.isinf(f_middle):
+        step *= 2
+        if f_left < f_right:
+            left, middle, right = left - step, left, middle
+            f_left, f_middle, f_right = objective(left), f_left, f_middle
+        else:
+            left, middle, right = middle, right, right + step
+            f_left, f_middle, f_right = f_middle, f_right, objective(right)
+        if step > 1e3:
+            break
+    while right - left > 0.06:
+        if right - middle > middle - left:
+            t = middle + 0.382 * (right - middle)
+            f = objective(t)
+            if f < f_middle:
+                left, middle, f_middle = middle, t, f
+            else:
+                right = t
+        else:
+            t = middle - 0.382 * (middle - left)
+            f = objective(t)
+            if f < f_middle:
+                right, middle, f_middle = middle, t, f
+            else:
+                left = t
+    return middle
+
+
+def _variance(loss: Cumulants, c: float, step: float) -> float:
+    """K''(c) by a second difference; only a scale, so a few digits do."""
+    values = [(c + i * step) * loss.rate(c + i * step) for i in (-1, 0, 1)]
+    return max((values[0] - 2 * values[1] + values[2]) / step**2, 1e-300)
+
+
+def _log_kappa(c: float) -> float:
+    """ln max_x (1 − e^-x) e^-cx, so that (1 − e^{ε−L})₊ ≤ κ e^{c(L−ε)}."""
+    return c * math.log(c) - (1 + c) * math.log1p(c) if c > 0 else 0.0
+
+
+def _no_kappa(c: float) -> float:  # noqa: ARG001  min(1, e^{ε−L}) ≤ e^{c(L−ε)} for −1 ≤ c ≤ 0, with constant 1
+    return 0.0
+
+
+def _period(
+    loss: Cumulants,
+    epsilon: float,
+    line: _Line,
+    ends: tuple[float, float],
+    kappa: Callable[[float], float],
+) -> tuple[float, float]:
+    """The period a, and the ln of a bound on the sum of aliases, relative to the rough size of the value."""
+    low, high = ends
+    periods = []
+    for end, shares in ((low, (1.0, 0.75, 0.5, 0.25)), (high, (0.25, 0.5, 0.75))):
+        best = math.inf
+        for share in shares:
+            if math.isinf(end):
+                other = line.c + share * 24 / math.sqrt(line.spread)
+            else:
+                other = line.c + share * (end - line.c)
+            chernoff = _exponent(loss, other, epsilon) + kappa(other) - line.log_size
+            best = min(best, max(chernoff - _ALIAS, 4.0) / abs(other - line.c))
+        periods.append(best)
+    # Each side is a geometric series with first term e^_ALIAS and ratio at most e^-4.
+    return max(periods), _ALIAS + math.log(2 / (1 - math.exp(-4)))
+
+
+def _reach(loss: Cumulants, line: _Line, start: float) -> float:
+    """A height T at which |exp(K(c+iT))| has fallen to e^_TAIL of its value on the axis."""
+    top = line.c * loss.rate(line.c)
+    heights = start * 2.0 ** np.arange(48)
+    fall = loss.log_envelope(line.c, heights) - top
+    below = np.flatnonzero(fall <= _TAIL)
+    if not below.size:
+        raise TooManyPoints
+    first = int(below[0])
+    if first == 0:
+        return float(heights[0])
+    finer = heights[first - 1] * 2.0 ** np.linspace(0, 1, 9)[1:]
+    fall = loss.log_envelope(line.c, finer) - top
+    return float(finer[np.argmax(fall <= _TAIL)])
+
+
+def _trapezoid(
+    loss: Cumulants,
+    epsilon: float,
+    line: _Line,
+    ends: tuple[float, float],
+    kappa: Callable[[float], float],
+) -> Interval:
+    period, log_alias = _period(loss, epsilon, line, ends, kappa)
+    step = 2 * math.pi / period
+    reach = _reach(loss, line, 4 / math.sqrt(line.spread))
+    points = math.ceil(reach / step)
+    if points > MAX_POINTS:
+        raise TooManyPoints
+    total = magnitude = 0.0
+    for begin in range(0, points + 1, _CHUNK):
+        t = step * np.arange(begin, min(begin + _CHUNK, points + 1))
+        w = line.c + 1j * t
+        logs = loss.log_mgf(w) - w * epsilon - line.exponent
+        values = np.exp(logs) / (w * (w + 1))
+        weights = np.where(t == 0, 1.0, 2.0)
+        total += float(weights @ np.real(values))
+        magnitude += float(weights @ np.abs(values))
+    top = line.c * loss.rate(line.c)
+    last = math.exp(float(loss.log_envelope(line.c, t[-1:])[0]) - top)
+    tail = last / (math.pi * points * step)  # the envelope holds from here on, and |w(w+1)| ≥ t²
+    scale = step / (2 * math.pi)
+    rounding = (2e-12 + 1e-14 * (abs(line.exponent) + abs(line.c * epsilon))) * magnitude * scale
+    value = abs(total) * scale
+    front = math.exp(line.exponent)
+    alias = math.exp(min(log_alias + line.log_size, 700.0))
+    return Interval(
+        max(0.0, front * (value - tail - rounding) - alias),
+        math.nextafter(front * (value + tail + rounding), math.inf),
+    )
