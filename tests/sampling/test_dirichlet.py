@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from goodness_of_fit import SIGNIFICANCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling_support import SIGNIFICANCE
 from scipy import stats
 
 from simplexdp.errors import InvalidArgument
