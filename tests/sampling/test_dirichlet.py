@@ -88,6 +88,11 @@ def test_ten_million_cells() -> None:
     assert is_distribution(dirichlet(np.full(10_000_000, 1e-19), SeededEntropy(1)))
 
 
+def test_the_order_in_memory_costs_no_digits() -> None:
+    shapes = np.asfortranarray(np.full((3, 2_000_000), 1.5))
+    assert is_distribution(dirichlet(shapes, SeededEntropy(1)))
+
+
 def test_one_heavy_cell_beside_the_lightest() -> None:
     y = dirichlet(np.array([1e290, 1e290, 1e-290, 1.0]), SeededEntropy(1))
     assert is_distribution(y)

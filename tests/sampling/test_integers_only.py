@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from types import ModuleType
@@ -59,12 +60,8 @@ def test_the_reading_can_fail(line: str) -> None:
     assert inexact(line)
 
 
-def watched(
-    module: ModuleType, monkeypatch: pytest.MonkeyPatch, run: Callable[[], NDArray[np.int64]]
-) -> set[str]:
+def watched(module: ModuleType, run: Callable[[], NDArray[np.int64]]) -> set[str]:
     """The kinds of all arrays in the local variables of the module's functions while `run` runs."""
-    import sys
-
     kinds: set[str] = set()
 
     def trace(frame: object, event: str, argument: object) -> object:
@@ -95,11 +92,9 @@ RUNS: list[tuple[ModuleType, Callable[[], NDArray[np.int64]]]] = [
 
 
 @pytest.mark.parametrize(("module", "run"), RUNS)
-def test_a_run_holds_no_float(
-    module: ModuleType, run: Callable[[], NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_holds_no_float(module: ModuleType, run: Callable[[], NDArray[np.int64]]) -> None:
     """Every array of every line is of integers or truth values; the source has no generator of floats to
     ask."""
-    kinds = watched(module, monkeypatch, run)
+    kinds = watched(module, run)
     assert kinds <= {"i", "u", "b"}
     assert {"i", "u", "b"} <= kinds
