@@ -34,7 +34,7 @@ def dirichlet(shape_parameters: NDArray[np.float64], entropy: Entropy) -> NDArra
     (True, 1.0)
     """
     try:
-        # The last axis lies together in memory, so that it is summed pairwise and a long row keeps its digits.
+        # The last axis lies together in memory, so that it is summed pairwise and a long row keeps digits.
         shapes = np.ascontiguousarray(shape_parameters, dtype=np.float64)
     except (TypeError, ValueError):  # whose message may show a value
         raise InvalidArgument("shape_parameters", "an array of numbers") from None
