@@ -35,6 +35,13 @@ _TELLTALE = {
     "bins": "quantiles",
 }
 
+_REFUSAL = (
+    "Categories and bin edges read off sensitive rows reveal them: a rare value is there or not. Instead "
+    "declare them (Schema.of, or a file begun with `simplexdp schema draft`), take them from public data "
+    "(Schema.from_public), or pay for private edges (Quantiles in the schema). To go on without privacy, "
+    "pass i_accept_that_the_result_is_not_private=True; all that is made from the schema is then marked so."
+)
+
 
 def _column(raw: object) -> Categories | Numeric | Quantiles:
     """A column from what a file or a caller says; `kind` follows from the fields where it is left out."""
@@ -194,13 +201,7 @@ class Schema(Part):
         With the opt-out the schema is made and marked, and so is everything made from it: not private.
         """
         if i_accept_that_the_result_is_not_private is not True:
-            raise PrivacyError(
-                "Categories and bin edges read off sensitive rows reveal them: a rare value is there or not. "
-                "Instead declare them (Schema.of, or a file begun with `simplexdp schema draft`), take them "
-                "from public data (Schema.from_public), or pay for private edges (Quantiles in the schema). To "
-                "go on without privacy, pass i_accept_that_the_result_is_not_private=True; everything made from "
-                "the schema is then marked as not private."
-            )
+            raise PrivacyError(_REFUSAL)
         columns = derive_columns(frame, bins=bins, max_distinct=max_distinct, other="refuse")
         return cls(columns, origin="from-data")
 

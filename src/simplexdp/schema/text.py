@@ -76,9 +76,9 @@ def parse_yaml(text: str) -> object:
         raise SchemaError("text", f"YAML: {error}") from None
 
 
-def dump_yaml(value: object) -> str:
+def dump_yaml(value: object, width: int = 100) -> str:
     """YAML text that `parse_yaml` turns back into the same value; tuples come back as lists."""
-    text = yaml.dump(value, Dumper=_TidyDumper, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.dump(value, Dumper=_TidyDumper, sort_keys=False, allow_unicode=True, width=width)
     return _check_size(str(text))
 
 
