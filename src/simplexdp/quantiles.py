@@ -2,8 +2,8 @@
 
 The bounds of a column span a public grid; only counts of grid cells are kept, so memory does not grow with
 the rows. Edges are grid points, chosen by recursion: first the middle one, then the middle ones of both
-halves, and so on (Kaplan, Schnapp and Stemmer, "Differentially private approximate quantiles", ICML 2022). A choice
-between lo and hi that should split the rows there as a : b asks for the grid point x that minimises
+halves, and so on (Kaplan, Schnapp and Stemmer, "Differentially private approximate quantiles", ICML 2022).
+A choice between lo and hi that should split the rows there as a : b asks for the grid point x that minimises
 
     | b · #{rows in [lo, x)} - a · #{rows in [x, hi)} |,
 
@@ -148,9 +148,9 @@ class _Mechanism:
         costs = []
         # Intervals are split as a : b with a and b at most ⌈bins / 2⌉; each choice gets the scale it needs.
         for sensitivity in range(1, (bins + 1) // 2 + 1):
-            scale = 2 * sensitivity * levels * rows / epsilon * (1 + 2**-40)
+            scale = 2 * sensitivity * levels * rows / epsilon * (1 + 2**-40) if epsilon else math.inf
             if not math.isfinite(scale):
-                raise InvalidArgument("epsilon", "larger for this number of bins", got=epsilon)
+                raise InvalidArgument("epsilon", "large enough for finite noise")
             choice: Any = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale, negate=True)
             self._choices[sensitivity] = choice
             costs.append(float(choice.map(sensitivity)))

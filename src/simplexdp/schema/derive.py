@@ -66,30 +66,31 @@ def _present(name: str, column: Any) -> tuple[list[Any] | npt.NDArray[Any], bool
     import pyarrow.compute as pc
     from pyarrow import types
 
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind, missing = column.type, column.null_count > 0
-    column = column.drop_null()
-    if types.is_integer(kind):
-        return column.to_numpy(), missing
-    if types.is_floating(kind) or types.is_decimal(kind):
-        numbers = column.cast(pa.float64()).to_numpy()
-        return numbers[np.isfinite(numbers)], missing or bool(np.isnan(numbers).any())
+    coded = types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
+    if _is_text(kind) or types.is_date(kind):
+        # A dictionary may list values that no row has, and missing ones: only what rows have counts.
+        found = set(pc.unique(column.cast(pa.date32()) if types.is_date64(kind) else column).to_pylist())
+        if not found - {None}:
+            raise SchemaError(f"frame[{name!r}]", "a column with at least one value that is not missing")
+        return sorted(found - {None}), None in found
+    column = column.cast(kind) if coded else column
+    missing = column.null_count > 0
     if types.is_boolean(kind):
         return [False, True], missing
-    if not (
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_string_view(kind)
-        or types.is_date(kind)
-    ):
-        hint = "Leave the column out, or turn it into text, numbers or dates."
-        raise SchemaError(f"frame[{name!r}]", "of text, numbers, booleans or dates", got=str(kind), hint=hint)
-    if not len(column):
-        raise SchemaError(f"frame[{name!r}]", "a column with at least one value that is not missing")
-    if types.is_date64(kind):
-        column = column.cast(pa.date32())
-    return sorted(pc.unique(column).to_pylist()), missing
+    if types.is_integer(kind):
+        return column.drop_null().to_numpy(), missing
+    if types.is_floating(kind) or types.is_decimal(kind):
+        numbers = column.drop_null().cast(pa.float64()).to_numpy()
+        return numbers[np.isfinite(numbers)], missing or bool(np.isnan(numbers).any())
+    hint = "Leave the column out, or turn it into text, numbers or dates."
+    raise SchemaError(f"frame[{name!r}]", "of text, numbers, booleans or dates", got=str(kind), hint=hint)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _numeric(
@@ -120,7 +121,9 @@ def _numeric(
 
 def quantile_edges(numbers: Floats, bins: int) -> list[float]:
     """Edges that are values of the data and split it into about equal parts; fewer where values repeat."""
-    edges = np.unique(np.quantile(numbers, np.linspace(0, 1, bins + 1), method="inverted_cdf"))
+    ordered, n = np.sort(numbers), len(numbers)
+    # The smallest value with at least k / bins of the rows at or below it; whole numbers do not round.
+    edges = np.unique(ordered[[max(-(-n * k // bins) - 1, 0) for k in range(bins + 1)]])
     if len(edges) == 1:  # one value fills the whole range: one narrow bin holds it
         edges = np.array([edges[0], np.nextafter(edges[0], np.inf)])
     return [float(edge) for edge in edges]

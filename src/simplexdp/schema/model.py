@@ -136,7 +136,7 @@ class Schema(Part):
         made: list[object] = []
         for name, column in columns.items():
             if isinstance(column, (Categories, Numeric, Quantiles)):
-                made.append(column.model_copy(update={"name": name}))
+                made.append(type(column)(**column.model_dump() | {"name": name}))
             else:
                 made.append({"name": name, "values": column})
         return cls(made)
