@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -52,6 +52,85 @@ class Resolution:
     """The relation that the ε speaks of."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class QuantilePlan:
+    """Choices ready to be drawn: their price is known before a row is read, so that it is charged first."""
+
+    schema: Schema
+    """The schema to resolve."""
+    epsilon_spent: float
+    """Pure ε that `resolve` spends, on all columns together."""
+    epsilons: Mapping[str, float]
+    """Pure ε of each quantile column."""
+    neighbours: Neighbours
+    """The relation that the ε speaks of."""
+    _parts: tuple[tuple[Quantiles, Floats, _Mechanism], ...] = field(repr=False)
+
+    def resolve(self, source: object) -> Resolution:
+        """Draw the edges, in one pass over anything that exports an Arrow stream. Every call spends anew."""
+        resolved = []
+        if self._parts:  # without quantile columns no row is read
+            tables = _histograms([part[:2] for part in self._parts], source)
+            for (column, grid, mechanism), table in zip(self._parts, tables, strict=True):
+                points = choose_points(table, column.bins, mechanism.select)
+                fields = {"name": column.name, "outside": column.outside, "missing": column.missing}
+                resolved.append(Numeric(grid[points].tolist(), **fields))
+        return Resolution(
+            schema=self.schema.replace(*resolved),
+            epsilon_spent=self.epsilon_spent,
+            epsilons=self.epsilons,
+            neighbours=self.neighbours,
+        )
+
+
+def plan_quantiles(
+    schema: Schema,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    candidates: int = 1000,
+    rows_per_person: int = 1,
+) -> QuantilePlan:
+    """Prepare private edges for all `Quantiles` columns; everything that can be refused without rows is.
+
+    Args:
+        schema: the schema; without quantile columns the price is 0.
+        epsilon: pure ε for all these columns together, divided in proportion to their shares.
+        neighbours: `replace-one` or `add-remove`.
+        candidates: number of cells of the grid between the bounds; edges are as fine as this.
+        rows_per_person: the most rows that one unit of protection has in the source.
+
+    Returns:
+        The plan, with its ε from OpenDP's privacy maps, rounded up and at most `epsilon`.
+    """
+    check_neighbours(neighbours)
+    total = check_positive("epsilon", epsilon)
+    rows = check_whole("rows_per_person", rows_per_person) * (2 if neighbours == "replace-one" else 1)
+    cells = check_whole("candidates", candidates, at_least=2)
+    if cells > MAX_CANDIDATES:
+        raise InvalidArgument("candidates", f"at most {MAX_CANDIDATES}", got=candidates)
+    columns = [column for column in schema if isinstance(column, Quantiles)]
+    shares = math.fsum(column.share for column in columns)
+    parts = []
+    for column in columns:
+        price = total * (column.share / shares) * (1 - 1e-12)  # room for rounding up what it adds up to
+        parts.append((column, _grid(column, cells), _Mechanism(column.bins, price, rows)))
+    epsilons = {column.name: mechanism.epsilon for column, _, mechanism in parts}
+    # A correctly rounded sum, and the next float above it: not below the exact sum.
+    spent = math.nextafter(math.fsum(epsilons.values()), math.inf) if epsilons else 0.0
+    if spent > total:
+        raise NumericalError(
+            "The edges would cost more than `epsilon`: it is too close to the smallest floats."
+        )
+    return QuantilePlan(
+        schema=schema,
+        epsilon_spent=spent,
+        epsilons=MappingProxyType(epsilons),
+        neighbours=neighbours,
+        _parts=tuple(parts),
+    )
+
+
 def resolve_quantiles(
     schema: Schema,
     source: object,
@@ -61,50 +140,15 @@ def resolve_quantiles(
     candidates: int = 1000,
     rows_per_person: int = 1,
 ) -> Resolution:
-    """Find private edges for all `Quantiles` columns in one pass over the rows.
-
-    Args:
-        schema: the schema; without quantile columns it comes back as it is, for ε = 0, and no row is read.
-        source: the rows, as anything that exports an Arrow stream.
-        epsilon: pure ε for all these columns together, divided in proportion to their shares.
-        neighbours: `replace-one` or `add-remove`.
-        candidates: number of cells of the grid between the bounds; edges are as fine as this.
-        rows_per_person: the most rows that one unit of protection has in `source`.
-
-    Returns:
-        The resolved schema and the ε spent, from OpenDP's privacy maps, rounded up and at most `epsilon`.
-    """
-    check_neighbours(neighbours)
-    total = check_positive("epsilon", epsilon)
-    rows = check_whole("rows_per_person", rows_per_person) * (2 if neighbours == "replace-one" else 1)
-    cells = check_whole("candidates", candidates, at_least=2)
-    if cells > MAX_CANDIDATES:
-        raise InvalidArgument("candidates", f"at most {MAX_CANDIDATES}", got=candidates)
-    columns = [column for column in schema if isinstance(column, Quantiles)]
-    if not columns:
-        return Resolution(schema=schema, epsilon_spent=0.0, epsilons={}, neighbours=neighbours)
-    grids = [_grid(column, cells) for column in columns]
-    shares = math.fsum(column.share for column in columns)
-    prices = [math.nextafter(total * (column.share / shares) * (1 - 1e-12), 0) for column in columns]
-    # Everything that can be refused is refused before a row is read.
-    mechanisms = [_Mechanism(column.bins, price, rows) for column, price in zip(columns, prices, strict=True)]
-    tables = _histograms(columns, grids, source)
-    resolved, epsilons = [], {}
-    for column, grid, table, mechanism in zip(columns, grids, tables, mechanisms, strict=True):
-        points = choose_points(table, column.bins, mechanism.select)
-        fields = {"name": column.name, "outside": column.outside, "missing": column.missing}
-        resolved.append(Numeric(grid[points].tolist(), **fields))
-        epsilons[column.name] = mechanism.epsilon
-    # A correctly rounded sum, and the next float above it: not below the exact sum.
-    spent = math.nextafter(math.fsum(epsilons.values()), math.inf)
-    if spent > total:
-        raise NumericalError("The edges would cost more than `epsilon`; this is an error of rounding.")
-    return Resolution(
-        schema=schema.replace(*resolved),
-        epsilon_spent=spent,
-        epsilons=MappingProxyType(epsilons),
+    """Find private edges for all `Quantiles` columns: `plan_quantiles` and its `resolve` in one call."""
+    plan = plan_quantiles(
+        schema,
+        epsilon=epsilon,
         neighbours=neighbours,
+        candidates=candidates,
+        rows_per_person=rows_per_person,
     )
+    return plan.resolve(source)
 
 
 def choose_points(table: Counts, bins: int, select: Select) -> list[int]:
@@ -174,7 +218,7 @@ def _grid(column: Quantiles, cells: int) -> Floats:
     return grid
 
 
-def _histograms(columns: list[Quantiles], grids: list[Floats], source: object) -> list[Counts]:
+def _histograms(columns: list[tuple[Quantiles, Floats]], source: object) -> list[Counts]:
     """Counts of the grid cells of every column, in one pass."""
     import pyarrow as pa
 
@@ -183,11 +227,11 @@ def _histograms(columns: list[Quantiles], grids: list[Floats], source: object) -
             f"A {type(source).__name__} exports no Arrow stream; pandas, polars and pyarrow tables do."
         )
     reader = pa.RecordBatchReader.from_stream(source)
-    for column in columns:
+    for column, _ in columns:
         _check_type(column.name, reader.schema)
-    tables = [np.zeros(len(grid) - 1, dtype=np.int64) for grid in grids]
+    tables = [np.zeros(len(grid) - 1, dtype=np.int64) for _, grid in columns]
     for batch in reader:
-        for column, grid, table in zip(columns, grids, tables, strict=True):
+        for (column, grid), table in zip(columns, tables, strict=True):
             numbers = _numbers(batch.column(column.name))
             if column.outside != "nearest":  # then they do not end up in a bin
                 numbers = numbers[(numbers >= column.lower) & (numbers <= column.upper)]

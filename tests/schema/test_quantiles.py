@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplexdp.errors import InvalidArgument, SchemaError, SourceError
-from simplexdp.quantiles import choose_points, resolve_quantiles
+from simplexdp.quantiles import choose_points, plan_quantiles, resolve_quantiles
 from simplexdp.schema import Categories, Numeric, Quantiles, Schema
 
 SCHEMA = Schema.of(x=Quantiles(10, lower=0, upper=100), sex=["f", "m"])
@@ -217,6 +217,14 @@ def test_numeric_types(kind):
     schema = Schema.of(x=Quantiles(2, lower=0, upper=100))
     edge = resolve_quantiles(schema, rows, epsilon=50, neighbours="add-remove").schema["x"].edges[1]
     assert abs(edge - 49.5) < 5  # scale 0.04: five rows off has probability below 1000 e⁻¹²⁵
+
+
+def test_price_is_known_before_a_row_is_read():
+    plan = plan_quantiles(SCHEMA, epsilon=0.3, neighbours="replace-one")
+    found = plan.resolve(ROWS)
+    assert 0.29 < plan.epsilon_spent == found.epsilon_spent <= 0.3
+    assert plan.epsilons == found.epsilons
+    assert found.schema.shape() == SCHEMA.shape()
 
 
 def test_nothing_to_resolve():
