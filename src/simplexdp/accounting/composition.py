@@ -90,7 +90,8 @@ class Composition:
             return Interval(0.0, 0.0)
         discrete = [isinstance(term, LatticeTerm) for term, _ in self.bag]
         if all(discrete):
-            return lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
+            found = lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
+            return Interval(max(0.0, found.lower), min(1.0, found.upper))
         if all(d or isinstance(term, SmoothTerm) for d, (term, _) in zip(discrete, self.bag, strict=True)):
             try:
                 return contour_delta(self, epsilon)

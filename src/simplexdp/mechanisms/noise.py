@@ -16,13 +16,13 @@ from ..accounting.person import RenyiOnly
 from ..accounting.smooth import GaussianTerm
 from ..accounting.terms import Term
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
-from ..numerics.roots import smallest_integer_that_fits
+from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
 from ..sampling.discrete import discrete_gaussian, discrete_laplace
 from ..sampling.entropy import Entropy
 from .base import FloatArray, IntArray, Release, calibrate_upwards, noise_scale, release_counts
 from .expected import Law, expected_kl
 
-_BITS = 24
+_BITS = 36
 """Scales are rounded up to this many significant bits, so that the sampler can work with small integers."""
 
 
@@ -109,7 +109,7 @@ class Gaussian(_IntegerNoise):
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers; for persons with several rows the Rényi bound λΔ²/2σ² with Δ² = m² a cell."""
         if check_whole("rows", rows) == 1:
-            return _two_cells(DiscreteGaussianTerm(self.variance, 1), neighbours)
+            return _two_cells(DiscreteGaussianTerm(variance=self.variance), neighbours)
         return _two_cells(RenyiOnly(GaussianTerm(rows**2 / float(self.variance) * (1 + 1e-15))), neighbours)
 
     def continuous_loss(self, l2: float = math.sqrt(2), neighbours: Neighbours = "replace-one") -> PrivacyLoss:
@@ -139,17 +139,14 @@ class Gaussian(_IntegerNoise):
         """The smallest σ for which `tables` releases fit the budget; the next smaller variance would exceed it."""
         tables = check_whole("tables", tables)
         start = noise_scale(budget, tables) * rows / (math.sqrt(2) if neighbours == "add-remove" else 1.0)
-        # A first pass on continuous noise gives the binade; the variance is then a whole number of its last bits.
-        near = calibrate_upwards(
-            lambda s: tables * cls(sigma=s).loss(neighbours, rows=rows), budget, start, rtol=1e-3
-        )
-        unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)
 
-        def fits(units: int) -> bool:
-            candidate = cls(sigma=math.sqrt(units * unit))
-            return (tables * candidate.loss(neighbours, rows=rows)).fits(budget)
+        def excess(sigma: float) -> float:
+            return (tables * cls(sigma=sigma).loss(neighbours, rows=rows)).excess(budget)
 
-        return cls(sigma=math.sqrt(smallest_integer_that_fits(fits, math.ceil(near**2 / unit)) * unit))
+        near = smallest_that_fits(excess, start, rtol=1e-3)
+        unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)  # the last bit of a variance of this size
+        units = smallest_integer_that_fits(lambda n: excess(math.sqrt(n * unit)), math.ceil(near**2 / unit))
+        return cls(sigma=math.sqrt(units * unit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +176,7 @@ class Laplace(_IntegerNoise):
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers: a cell moved by one is randomised response with ε = 1/scale."""
         if check_whole("rows", rows) == 1:
-            return _two_cells(DiscreteLaplaceTerm(self.rational_scale, 1), neighbours)
+            return _two_cells(DiscreteLaplaceTerm(scale=self.rational_scale), neighbours)
         return _two_cells(
             RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)), neighbours
         )

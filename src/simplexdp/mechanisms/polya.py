@@ -69,8 +69,8 @@ class Polya:
         """The exact loss of one table on its lattice; persons with several rows through the gamma curve above it."""
         high, low = self.alpha + self.r, self.alpha
         if check_whole("rows", rows) == 1:
-            remove: Any = ((NegativeBinomialTerm(high, low, self.flips), 1),)
-            add: Any = ((NegativeBinomialTerm(low, high, self.flips), 1),)
+            remove: Any = ((NegativeBinomialTerm(shape_p=high, shape_q=low, flips=self.flips), 1),)
+            add: Any = ((NegativeBinomialTerm(shape_p=low, shape_q=high, flips=self.flips), 1),)
         else:
             remove, add = (
                 ((RenyiOnly(GammaTerm(float(rows * self.r), float(low), removing)), 1),)
@@ -134,15 +134,15 @@ class Polya:
             r = _choose_r(noise_scale(budget, tables) * rows, flips, total, cells)
         r = check_whole("r", r)
 
-        def fits(alpha: int) -> bool:
-            return (tables * cls(r=r, alpha=alpha, flips=flips).loss(neighbours, rows=rows)).fits(budget)
+        def excess(alpha: int) -> float:
+            return (tables * cls(r=r, alpha=alpha, flips=flips).loss(neighbours, rows=rows)).excess(budget)
 
         odds = 2**flips - 1
         sigma = noise_scale(budget, tables) * rows
         if neighbours == "add-remove":
             sigma /= math.sqrt(2)
         start = math.ceil(r * r * sigma**2 * odds / (odds + 1))
-        return cls(r=r, alpha=smallest_integer_that_fits(fits, start), flips=flips)
+        return cls(r=r, alpha=smallest_integer_that_fits(excess, start), flips=flips)
 
 
 def _choose_r(sigma: float, flips: int, total: float | None, cells: int | None) -> int:
