@@ -23,6 +23,8 @@ from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
 from simplexdp.errors import InvalidArgument, NumericalError
 
 _EPS = float(np.finfo(np.float64).eps)
+_UNDERFLOW = -690.0
+"""Where Chernoff's bound of δ is below e^−690 = 2e-300, that is the answer."""
 _HOEFFDING = 1e-7
 """Share of the spread that the lower bound gives up."""
 
@@ -62,7 +64,9 @@ def lattice_delta(
     largest = math.fsum(times * term.largest_loss for term, times in pairs)
     if largest <= epsilon:
         return Bounds(0.0, 0.0)
-    tilt = _saddle(pairs, epsilon)
+    tilt, exponent = _saddle(pairs, epsilon)
+    if exponent < _UNDERFLOW:
+        return Bounds(0.0, math.exp(_UNDERFLOW))
     if sum(times for _, times in pairs) <= 2:
         lists = [term.atoms(tilt) for term, times in pairs for _ in range(times)]
         bounds = _sweep(lists, epsilon, tilt)
@@ -71,36 +75,43 @@ def lattice_delta(
     return Bounds(max(0.0, bounds.lower), min(1.0, bounds.upper))
 
 
-def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> float:
-    """About the c > 0 that minimises K(c) − cε − ln c − ln(1+c). Any c > 0 gives valid bounds."""
+def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[float, float]:
+    """About the c > 0 that minimises K(c) − cε − ln c − ln(1+c), and the last K(c) − cε ≥ ln δ seen.
 
-    def slope(c: float) -> tuple[float, float]:
-        mean = variance = 0.0
+    Every c > 0 gives valid bounds; within a fifth of the saddle point they are as good as there.
+    """
+
+    def cumulants(c: float) -> tuple[float, float, float]:
+        K = mean = variance = 0.0
         for term, times in pairs:
-            _, first, second = term.cumulants(c)
-            mean, variance = mean + times * first, variance + times * second
-        return mean - epsilon - 1 / c - 1 / (1 + c), variance + 1 / c**2 + 1 / (1 + c) ** 2
+            zeroth, first, second = term.cumulants(c)
+            K, mean, variance = K + times * zeroth, mean + times * first, variance + times * second
+        return K, mean, variance
 
-    mean = variance = 0.0
-    for term, times in pairs:
-        _, first, second = term.cumulants(0.0)
-        mean, variance = mean + times * first, variance + times * second
+    _, mean, variance = cumulants(0.0)
     gap = epsilon - mean
     root = math.hypot(gap, 2 * math.sqrt(variance))
     # The Gaussian's saddle point with the −ln(1+c) left out: variance·c² − gap·c − 1 = 0.
     c = (gap + root) / (2 * variance) if gap > 0 else 2 / (root - gap)
     low, high = 0.0, math.inf
+    exponent = 0.0
     for _ in range(60):
-        value, curvature = slope(c)
-        low, high = (low, c) if value > 0 else (c, high)
+        K, mean, variance = cumulants(c)
+        exponent = K - c * epsilon
+        if exponent < _UNDERFLOW:
+            break
+        slope = mean - epsilon - 1 / c - 1 / (1 + c)
+        low, high = (low, c) if slope > 0 else (c, high)
         # Newton, kept within a factor of 8 and inside the bracket.
-        step = min(max(c - value / curvature, c / 8), 8 * c)
+        step = c - slope / (variance + 1 / c**2 + 1 / (1 + c) ** 2)
+        step = min(max(step, c / 8), 8 * c)
         if not low < step < high:
             step = 0.5 * (low + high)
-        if abs(step - c) <= 0.05 * c or c > 1e15:
-            return c
+        close = abs(step - c) <= 0.2 * c
         c = step
-    return c
+        if close:
+            break
+    return c, exponent
 
 
 def _largest_phi(c: float) -> float:
