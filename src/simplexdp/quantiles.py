@@ -119,9 +119,7 @@ def plan_quantiles(
     # A correctly rounded sum, and the next float above it: not below the exact sum.
     spent = math.nextafter(math.fsum(epsilons.values()), math.inf) if epsilons else 0.0
     if spent > total:
-        raise NumericalError(
-            "The edges would cost more than `epsilon`: it is too close to the smallest floats."
-        )
+        raise NumericalError("The edges would cost more than `epsilon`: it is too close to the smallest floats.")
     return QuantilePlan(
         schema=schema,
         epsilon_spent=spent,
@@ -223,9 +221,7 @@ def _histograms(columns: list[tuple[Quantiles, Floats]], source: object) -> list
     import pyarrow as pa
 
     if not hasattr(source, "__arrow_c_stream__"):
-        raise SourceError(
-            f"A {type(source).__name__} exports no Arrow stream; pandas, polars and pyarrow tables do."
-        )
+        raise SourceError(f"A {type(source).__name__} exports no Arrow stream; pandas, polars and pyarrow tables do.")
     reader = pa.RecordBatchReader.from_stream(source)
     for column, _ in columns:
         _check_type(column.name, reader.schema)

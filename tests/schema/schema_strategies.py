@@ -7,9 +7,7 @@ from simplexdp.schema import Categories, Numeric, Quantiles, Schema
 # Lone surrogates are no Unicode text; NUL and other controls are.
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 # What YAML 1.1 or 1.2 would read as something else if it were not quoted.
-TRAPS = (
-    "no Yes on off y ~ null 1 1.0 1e3 0o14 017 1_000 1:30 2024-01-31 true True .nan << = - # &a *a !!int é"
-)
+TRAPS = "no Yes on off y ~ null 1 1.0 1e3 0o14 017 1_000 1:30 2024-01-31 true True .nan << = - # &a *a !!int é"
 traps = st.sampled_from([*TRAPS.split(), "", " ", "- a", "a: b", "\x85", "\ufeff"])
 names = traps.filter(bool) | text.filter(bool)
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -94,9 +94,7 @@ def worst_loss(bins, cells, replace, shrink=1.0):
 @pytest.mark.parametrize(("bins", "levels"), [(2, 1), (3, 2), (4, 2)])
 def test_levels_times_the_price_of_a_choice_is_enough(bins, levels):
     assert worst_loss(bins, 5, replace=False) <= levels + 1e-9
-    assert (
-        worst_loss(bins, 5, replace=False, shrink=0.25) > levels
-    )  # the control: scores move more than stated
+    assert worst_loss(bins, 5, replace=False, shrink=0.25) > levels  # the control: scores move more than stated
 
 
 def test_replacing_a_row_costs_at_most_twice():
@@ -164,9 +162,7 @@ def test_price_is_what_opendp_says(neighbours, factor, rows, bins):
 
 
 def test_shares_divide_the_price():
-    schema = Schema.of(
-        x=Quantiles(4, lower=0, upper=1, share=0.1), y=Quantiles(9, lower=0, upper=1, share=0.3), z=[1]
-    )
+    schema = Schema.of(x=Quantiles(4, lower=0, upper=1, share=0.1), y=Quantiles(9, lower=0, upper=1, share=0.3), z=[1])
     rows = pa.table({"x": [0.5], "y": [0.5]})
     found = resolve_quantiles(schema, rows, epsilon=1.0, neighbours="add-remove")
     assert found.epsilons == pytest.approx({"x": 0.25, "y": 0.75}, rel=1e-9)

@@ -75,7 +75,7 @@ class Composition:
 
     def log_envelope(self, c: float, t: FloatArray) -> FloatArray:
         """ln of a bound on |exp K(c + iτ)| for all τ ≥ t: smooth terms decrease, discrete ones are at most K(c)."""
-        w = c + 1j * t
+        w = c + 1j * t.astype(np.complex128)
         total: FloatArray = np.real(self._gammas.log_mgf(w)) if self._gammas else np.zeros(t.shape)
         for term, times in self._others:
             if isinstance(term, LatticeTerm):

@@ -179,9 +179,7 @@ class NegativeBinomialTerm(_IntegerLaw):
         if self.shape_p == self.shape_q:
             raise InvalidArgument("shape_p", "different from shape_q", got=self.shape_p)
         if self.flips > 20:
-            raise InvalidArgument(
-                "flips", "at most 20", got=self.flips, hint="The loss has about 2^flips atoms"
-            )
+            raise InvalidArgument("flips", "at most 20", got=self.flips, hint="The loss has about 2^flips atoms")
 
     @property
     def _p(self) -> float:

@@ -36,9 +36,7 @@ class Bounds(NamedTuple):
     upper: float
 
 
-def lattice_delta(
-    terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, tolerance: float = 1e-6
-) -> Bounds:
+def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, tolerance: float = 1e-6) -> Bounds:
     """Bounds of δ(ε) of the composition of terms with multiplicities.
 
     One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions put

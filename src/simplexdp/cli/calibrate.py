@@ -86,9 +86,7 @@ def _noise(mechanism: AnyMechanism) -> float:
     return math.sqrt(mechanism.noise_variance)
 
 
-def _result(
-    name: str, mechanism: AnyMechanism, budget: Budget, tables: int, neighbours: Neighbours
-) -> dict[str, Any]:
+def _result(name: str, mechanism: AnyMechanism, budget: Budget, tables: int, neighbours: Neighbours) -> dict[str, Any]:
     loss = tables * mechanism.loss(neighbours)
     spent = math.exp(loss.excess(budget))
     return {"choice": name, "parameters": str(mechanism), "noise": _noise(mechanism), "spent": spent}

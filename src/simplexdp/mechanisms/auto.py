@@ -24,8 +24,6 @@ def choose(
     gaussian = Gaussian.calibrate(budget, tables=tables, neighbours=neighbours, rows=rows)
     if total is None or cells is None:
         return gaussian
-    polya = Polya.calibrate(
-        budget, tables=tables, neighbours=neighbours, total=total, cells=cells, rows=rows
-    )
+    polya = Polya.calibrate(budget, tables=tables, neighbours=neighbours, total=total, cells=cells, rows=rows)
     average = polya.variance + polya.slope * total / cells
     return polya if average <= gaussian.noise_variance else gaussian

@@ -60,9 +60,7 @@ class Dirichlet:
 
     # -- privacy -------------------------------------------------------------------------------------------------
 
-    def loss(
-        self, neighbours: Neighbours = "replace-one", *, rows: int = 1, lower: float = 0.0
-    ) -> PrivacyLoss:
+    def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1, lower: float = 0.0) -> PrivacyLoss:
         """The exact loss of one count table, however many cells and strata it has.
 
         Args:
@@ -78,9 +76,7 @@ class Dirichlet:
             bags: tuple[Any, ...] = (((remove, 1),), ((add, 1),))
         else:
             if alpha < 0.5:
-                raise Infeasible(
-                    "a guarantee for persons with several rows needs alpha of at least 1/2", floor=0.5
-                )
+                raise Infeasible("a guarantee for persons with several rows needs alpha of at least 1/2", floor=0.5)
             bags = (((RenyiOnly(remove), 1),), ((RenyiOnly(add), 1),))
         if check_neighbours(neighbours) == "replace-one":
             return PrivacyLoss(neighbours, (bags[0] + bags[1],))
@@ -95,7 +91,8 @@ class Dirichlet:
 
     def draw(self, counts: IntArray, entropy: Entropy) -> FloatArray:
         """One draw over all cells; the cells may have any shape."""
-        return dirichlet(self.r * counts.ravel() + self.alpha, entropy).reshape(counts.shape)
+        shapes = self.r * counts.ravel().astype(np.float64) + self.alpha
+        return dirichlet(shapes, entropy).reshape(counts.shape)
 
     def release(
         self,

@@ -114,7 +114,7 @@ class Gaussian(_IntegerNoise):
 
     def continuous_loss(self, l2: float = math.sqrt(2), neighbours: Neighbours = "replace-one") -> PrivacyLoss:
         """The loss of continuous Gaussian noise on a query of this ℓ₂ sensitivity; not of what `release` draws."""
-        bag = ((GaussianTerm((l2 / self.sigma) ** 2),  1),)
+        bag = ((GaussianTerm((l2 / self.sigma) ** 2), 1),)
         return PrivacyLoss(neighbours, (bag,) if check_neighbours(neighbours) == "replace-one" else (bag, bag))
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
@@ -178,7 +178,8 @@ class Laplace(_IntegerNoise):
         if check_whole("rows", rows) == 1:
             return _two_cells(DiscreteLaplaceTerm(scale=self.rational_scale), neighbours)
         return _two_cells(
-            RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)), neighbours
+            RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)),
+            neighbours,
         )
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
@@ -203,6 +204,8 @@ class Laplace(_IntegerNoise):
         """The smallest scale for which `tables` releases fit the budget."""
         tables = check_whole("tables", tables)
         scale = calibrate_upwards(
-            lambda b: tables * cls(scale=b).loss(neighbours, rows=rows), budget, noise_scale(budget, tables) * rows
+            lambda b: tables * cls(scale=b).loss(neighbours, rows=rows),
+            budget,
+            noise_scale(budget, tables) * rows,
         )
         return cls(scale=scale)

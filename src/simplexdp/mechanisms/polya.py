@@ -53,7 +53,7 @@ class Polya:
     @property
     def odds(self) -> int:
         """c = (1−p)/p, the expected number of tails a head."""
-        return 2**self.flips - 1
+        return int(2**self.flips) - 1
 
     @property
     def variance(self) -> float:
@@ -73,8 +73,7 @@ class Polya:
             add: Any = ((NegativeBinomialTerm(shape_p=low, shape_q=high, flips=self.flips), 1),)
         else:
             remove, add = (
-                ((RenyiOnly(GammaTerm(float(rows * self.r), float(low), removing)), 1),)
-                for removing in (True, False)
+                ((RenyiOnly(GammaTerm(float(rows * self.r), float(low), removing)), 1),) for removing in (True, False)
             )
         if check_neighbours(neighbours) == "replace-one":
             return PrivacyLoss(neighbours, (remove + add,))

@@ -41,9 +41,7 @@ _ITEMS: tuple[dict[str, Any], ...] = (
         "additionalProperties": False,
     },
 )
-_VALUES_SCHEMA = {
-    "anyOf": [{"type": "array", "minItems": 1, "uniqueItems": True, "items": item} for item in _ITEMS]
-}
+_VALUES_SCHEMA = {"anyOf": [{"type": "array", "minItems": 1, "uniqueItems": True, "items": item} for item in _ITEMS]}
 
 
 def _items(value: object) -> tuple[Any, ...]:

@@ -27,9 +27,7 @@ def as_table(frame: object) -> Any:
         return frame
     if not hasattr(frame, "__arrow_c_stream__"):
         hint = "pandas, polars, pyarrow and DuckDB tables do."
-        raise SchemaError(
-            "frame", "a table that exports an Arrow stream", got=type(frame).__name__, hint=hint
-        )
+        raise SchemaError("frame", "a table that exports an Arrow stream", got=type(frame).__name__, hint=hint)
     return pa.RecordBatchReader.from_stream(frame).read_all()
 
 

@@ -74,9 +74,7 @@ def _declared(file: Path, *, parquet: bool) -> list[tuple[str, Any]]:
             with pa.memory_map(str(file)) as source:
                 schema = pa.ipc.open_file(source).schema
     except pa.ArrowInvalid:
-        raise SourceError(
-            f"{file} is no {'Parquet' if parquet else 'Arrow'} file, or it is damaged."
-        ) from None
+        raise SourceError(f"{file} is no {'Parquet' if parquet else 'Arrow'} file, or it is damaged.") from None
     return [(field.name, field.type) for field in schema]
 
 

@@ -56,9 +56,7 @@ def _column(raw: object) -> Categories | Numeric | Quantiles:
     if kind is None:
         found = sorted({_TELLTALE[key] for key in fields if key in _TELLTALE})
         if len(found) != 1:
-            raise SchemaError(
-                "kind", f"one of {', '.join(_KINDS)}", hint="It follows from values, edges or bins."
-            )
+            raise SchemaError("kind", f"one of {', '.join(_KINDS)}", hint="It follows from values, edges or bins.")
         kind = fields["kind"] = found[0]
     if kind == TODO:
         raise SchemaError("kind", f"one of {', '.join(_KINDS)}", hint="This draft is not filled in yet.")

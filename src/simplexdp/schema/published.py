@@ -28,9 +28,7 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
             part["required"] = ["name", *part.get("required", [])]
     quantiles = schema["$defs"]["Quantiles"]
     quantiles["required"].remove("bins")
-    quantiles["properties"]["quantiles"] = quantiles["properties"]["bins"] | {
-        "description": "The same as bins."
-    }
+    quantiles["properties"]["quantiles"] = quantiles["properties"]["bins"] | {"description": "The same as bins."}
     quantiles["oneOf"] = [{"required": ["bins"]}, {"required": ["quantiles"]}]
     numeric = schema["$defs"]["Numeric"]
     numeric["anyOf"] = [{"required": ["edges"]}, {"required": ["own"]}]

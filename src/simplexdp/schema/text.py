@@ -98,9 +98,7 @@ def parse_json(text: str) -> object:
 
 def dump_json(value: object) -> str:
     """JSON text that `parse_json` turns back into the same value; tuples come back as lists."""
-    return _check_size(
-        json.dumps(value, default=_typed, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    )
+    return _check_size(json.dumps(value, default=_typed, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_text(path: Path) -> str:
