@@ -23,7 +23,7 @@ def demo() -> None:
     budget = Budget(epsilon=1.0, delta=1e-5)
     typer.echo(f"The paper's histogram {HISTOGRAM}, {total} records, budget {budget}, replace-one.\n")
 
-    paper = best_algorithm1(budget, 1)
+    paper = best_algorithm1(budget, 1, total, cells)
     gohari = gohari_guarantee(r=paper.r, alpha=paper.alpha, total=total, cells=cells, delta=1e-5)
     loss = paper.loss()
     print_table(

@@ -19,7 +19,7 @@ from ..budget import Budget, Neighbours, check_neighbours, check_positive, check
 from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
 from ..sampling.discrete import discrete_gaussian, discrete_laplace
 from ..sampling.entropy import Entropy
-from .base import FloatArray, IntArray, Release, calibrate_upwards, noise_scale, release_counts
+from .base import Draw, FloatArray, IntArray, calibrate_upwards, describe, noise_scale, release_counts
 from .expected import Law, expected_kl
 
 _BITS = 36
@@ -48,7 +48,7 @@ class _IntegerNoise:
         *,
         neighbours: Neighbours = "replace-one",
         entropy: Entropy | int | None = None,
-    ) -> Release:
+    ) -> Draw:
         """Draw once: the counts plus independent integer noise."""
         return release_counts(self, counts, neighbours, entropy)  # type: ignore[arg-type]  # a mixin of mechanisms
 
@@ -90,6 +90,8 @@ class Gaussian(_IntegerNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+
+    __str__ = describe
 
     @property
     def name(self) -> str:
@@ -157,6 +159,8 @@ class Laplace(_IntegerNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
+
+    __str__ = describe
 
     @property
     def name(self) -> str:

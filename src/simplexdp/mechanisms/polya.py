@@ -17,7 +17,7 @@ from ..budget import Budget, Neighbours, check_neighbours, check_positive, check
 from ..numerics.roots import smallest_integer_that_fits
 from ..sampling.entropy import Entropy
 from ..sampling.polya import negative_binomial
-from .base import FloatArray, IntArray, Release, noise_scale, release_counts
+from .base import Draw, FloatArray, IntArray, describe, noise_scale, release_counts
 from .expected import Law, expected_kl
 
 MOST_FLIPS = 1 << 17
@@ -39,6 +39,8 @@ class Polya:
     def __post_init__(self) -> None:
         for name in ("r", "alpha", "flips"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+
+    __str__ = describe
 
     @property
     def name(self) -> str:
@@ -89,7 +91,7 @@ class Polya:
         *,
         neighbours: Neighbours = "replace-one",
         entropy: Entropy | int | None = None,
-    ) -> Release:
+    ) -> Draw:
         """Draw once."""
         return release_counts(self, counts, neighbours, entropy)
 
