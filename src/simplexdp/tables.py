@@ -156,7 +156,9 @@ def _checked(counts: ArrayLike, columns: tuple[str, ...]) -> NDArray[np.int64]:
     array = np.asarray(counts)
     if array.ndim != len(columns):
         raise InvalidArgument(
-            "counts", f"an array with one axis for each of the {len(columns)} columns", got=f"{array.ndim} axes"
+            "counts",
+            f"an array with one axis for each of the {len(columns)} columns",
+            got=f"{array.ndim} axes",
         )
     if array.size == 0:
         raise InvalidArgument("counts", "an array with at least one cell", got=array.shape)

@@ -21,7 +21,9 @@ from ..errors import SourceError
 Codes = NDArray[np.unsignedinteger[Any]]
 Encoder = Callable[[Any], Codes]
 
-_FEW_EDGES = 48  # below this, counting the edges at or below x beats a binary search (2 against 18 ns at 11 edges)
+_FEW_EDGES = (
+    48  # below this, counting the edges at or below x beats a binary search (2 against 18 ns at 11 edges)
+)
 _LOOKUP_SPAN = 1 << 16  # declared integers within this span are looked up in a table, wider ones are hashed
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -81,7 +83,13 @@ def encoder(spec: ColumnSpec, kind: Any, label: str) -> Encoder:
     """
     found = _encoder(spec, kind)
     if found is None:
-        wanted = {"text": "strings", "whole": "integers", "truth": "booleans", "date": "dates", "numeric": "numbers"}
+        wanted = {
+            "text": "strings",
+            "whole": "integers",
+            "truth": "booleans",
+            "date": "dates",
+            "numeric": "numbers",
+        }
         raise SourceError(
             f"{label}: column {spec.name!r} is declared with {wanted[spec.kind]} and has the type {kind}. "
             "Cast the column in the source, or declare values of its type."
@@ -136,7 +144,9 @@ def _dictionary(spec: ColumnSpec, kind: Any) -> Encoder | None:
         if last[0] is None or last[0][1:] != (place, dictionary.offset, len(dictionary)):
             last[0] = (dictionary, place, dictionary.offset, len(dictionary))
             codes = inner(dictionary) if len(dictionary) else np.empty(0, spec.dtype)
-            last[1] = np.append(codes, np.array([spec.missing], spec.dtype))  # the index after the last is a gap
+            last[1] = np.append(
+                codes, np.array([spec.missing], spec.dtype)
+            )  # the index after the last is a gap
         indices, cells = array.indices, last[1]
         plain = _numbers(indices)
         if indices.null_count:

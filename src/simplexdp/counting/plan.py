@@ -48,7 +48,9 @@ def make_plan(schema: Schema, tables: Iterable[Sequence[str]], memory_limit: int
     wanted: list[tuple[str, ...]] = []
     for table in tables:
         if isinstance(table, str):
-            raise InvalidArgument("tables", f"a sequence of tuples; for one column write ({table!r},)", got=table)
+            raise InvalidArgument(
+                "tables", f"a sequence of tuples; for one column write ({table!r},)", got=table
+            )
         names = tuple(table)
         if not names or len(set(names)) != len(names):
             raise InvalidArgument("tables", "tuples of at least one column, each named once", got=names)
