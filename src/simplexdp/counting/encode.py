@@ -270,7 +270,7 @@ def _cells(spec: ColumnSpec, codes: dict[int, int], span: int) -> Codes:
     """A lookup table of `span` entries and one more for everything beyond; what is not in `codes` is other."""
     cells = np.full(span + 1, spec.other, spec.dtype)
     for offset, code in codes.items():
-        cells[offset] = code
+        cells[int(offset)] = code  # a boolean would be taken for a mask
     return cells
 
 
