@@ -20,9 +20,9 @@ Unit = Literal["row", "person"]
 class CountTable:
     """How many rows fall in each cell of a declared domain; every cell is there, seen or not.
 
-    The table is private. Its repr shows columns and shape, it is equal only to itself, it cannot be pickled or
-    copied, and NumPy does not see an array in it. Mechanisms read the numbers through `private_counts`, the
-    only door. Tables of disjoint parts of the data add up:
+    The table is private. Its repr shows columns and shape, it is equal only to itself, it cannot be pickled
+    or copied, and NumPy does not see an array in it. Mechanisms read the numbers through `private_counts`,
+    the only door. Tables of disjoint parts of the data add up:
 
     >>> north = CountTable.from_array([[3, 1], [0, 2]], columns=("smoker", "ill"))
     >>> south = CountTable.from_array([[5, 0], [1, 1]], columns=("smoker", "ill"))
@@ -81,8 +81,9 @@ class CountTable:
     def from_array(cls, counts: ArrayLike, *, columns: Sequence[str], **about: Any) -> CountTable:
         """A table from counts made elsewhere; `about` are the keyword arguments of the class.
 
-        Counts over a domain that was declared beforehand are private input like any other. If rows and columns
-        of the array were taken from the data (only the values that occurred), pass `is_private=False`.
+        Counts over a domain that was declared beforehand are private input like any other. If rows and
+        columns of the array were taken from the data (only the values that occurred), pass
+        `is_private=False`.
         """
         return cls(np.array(counts, copy=True), columns, **about)
 
@@ -97,7 +98,7 @@ class CountTable:
         return self._counts.size
 
     def private_counts(self) -> NDArray[np.int64]:
-        """The exact counts, read-only. **Private**: whatever is computed from them needs a mechanism and a budget."""
+        """The exact counts, read-only. **Private**: what is made from them needs a mechanism and a budget."""
         return self._counts
 
     def __add__(self, other: object) -> CountTable:
@@ -139,7 +140,8 @@ class CountTable:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a CountTable does not change: {name!r} cannot be set")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]  # one refusal serves both
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a CountTable does not change: {name!r} cannot be deleted")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise PrivacyError(

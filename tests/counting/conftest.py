@@ -1,4 +1,4 @@
-"""Real engines for the contract tests: a PostgreSQL server and a Spark session, started when first asked for."""
+"""Real engines for the contract tests: a PostgreSQL server and a Spark session, started on demand."""
 
 from __future__ import annotations
 

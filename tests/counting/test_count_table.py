@@ -23,7 +23,14 @@ def table():
 
 
 def test_no_text_shows_a_number(table):
-    for text in (repr(table), str(table), f"{table}", repr([table]), repr(np.asarray(table)), repr(dir(table))):
+    for text in (
+        repr(table),
+        str(table),
+        f"{table}",
+        repr([table]),
+        repr(np.asarray(table)),
+        repr(dir(table)),
+    ):
         assert str(SECRET) not in text
     assert "(2, 2)" in repr(table)
     assert not hasattr(table, "__dict__")
@@ -36,7 +43,9 @@ def test_pickling_is_refused(table, protocol):
     assert str(SECRET) not in str(caught.value)
 
 
-@pytest.mark.parametrize("leak", [copy.copy, copy.deepcopy, lambda t: t.__reduce__()], ids=["copy", "deepcopy", "reduce"])
+@pytest.mark.parametrize(
+    "leak", [copy.copy, copy.deepcopy, lambda t: t.__reduce__()], ids=["copy", "deepcopy", "reduce"]
+)
 def test_copying_is_refused(table, leak):
     with pytest.raises(PrivacyError):
         leak(table)
@@ -52,7 +61,7 @@ def test_numpy_sees_no_array(table):
 
 def test_equality_is_identity(table):
     twin = CountTable.from_array(table.private_counts(), columns=("a", "b"))
-    assert table == table  # noqa: PLR0124
+    assert table == table
     assert table != twin
     assert len({table, twin}) == 2
 

@@ -68,7 +68,9 @@ def _semicolons(path):
 
 
 def _json(path, lines):
-    records = [{name: str(v) if name == "day" and v else v for name, v in row.items()} for row in ARROW.to_pylist()]
+    records = [
+        {name: str(v) if name == "day" and v else v for name, v in row.items()} for row in ARROW.to_pylist()
+    ]
     file = path / ("rows.ndjson" if lines else "rows.json")
     file.write_text("\n".join(map(json.dumps, records)) if lines else json.dumps(records))
     return file
@@ -94,24 +96,24 @@ def _codes():
 
 
 SOURCES = {
-    "arrow table": lambda path: ARROW,
-    "record batch": lambda path: ARROW.combine_chunks().to_batches()[0],
-    "reader": lambda path: pa.RecordBatchReader.from_batches(ARROW.schema, ARROW.to_batches(max_chunksize=13)),
-    "list of batches": lambda path: ARROW.to_batches(max_chunksize=100),
-    "generator of batches": lambda path: iter(ARROW.to_batches(max_chunksize=1)),
-    "list of tables": lambda path: [ARROW.slice(0, 300), ARROW.slice(300)],
-    "dataset": lambda path: pyarrow.dataset.dataset(ARROW),
-    "capsule": lambda path: OnlyCapsule(),
-    "pandas": lambda path: ARROW.to_pandas(),
-    "pandas objects": lambda path: pd.DataFrame(ROWS),
-    "pandas arrow types": lambda path: ARROW.to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas nullable": lambda path: ARROW.to_pandas().convert_dtypes(),
-    "pandas categorical": lambda path: ARROW.to_pandas().astype({"text": "category", "whole": "category"}),
-    "polars": lambda path: pl.from_arrow(ARROW),
-    "polars categorical": lambda path: pl.from_arrow(ARROW).with_columns(pl.col("text").cast(pl.Categorical)),
-    "duckdb relation": lambda path: duckdb.connect().from_arrow(ARROW),
+    "arrow table": lambda _: ARROW,
+    "record batch": lambda _: ARROW.combine_chunks().to_batches()[0],
+    "reader": lambda _: pa.RecordBatchReader.from_batches(ARROW.schema, ARROW.to_batches(max_chunksize=13)),
+    "list of batches": lambda _: ARROW.to_batches(max_chunksize=100),
+    "generator of batches": lambda _: iter(ARROW.to_batches(max_chunksize=1)),
+    "list of tables": lambda _: [ARROW.slice(0, 300), ARROW.slice(300)],
+    "dataset": lambda _: pyarrow.dataset.dataset(ARROW),
+    "capsule": lambda _: OnlyCapsule(),
+    "pandas": lambda _: ARROW.to_pandas(),
+    "pandas objects": lambda _: pd.DataFrame(ROWS),
+    "pandas arrow types": lambda _: ARROW.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas nullable": lambda _: ARROW.to_pandas().convert_dtypes(),
+    "pandas categorical": lambda _: ARROW.to_pandas().astype({"text": "category", "whole": "category"}),
+    "polars": lambda _: pl.from_arrow(ARROW),
+    "polars categorical": lambda _: pl.from_arrow(ARROW).with_columns(pl.col("text").cast(pl.Categorical)),
+    "duckdb relation": lambda _: duckdb.connect().from_arrow(ARROW),
     "duckdb query": lambda path: Query(f"select * from '{_parquet(path)}'"),
-    "duckdb connection": lambda path: Query("from rows", duckdb.connect().register("rows", ARROW)),
+    "duckdb connection": lambda _: Query("from rows", duckdb.connect().register("rows", ARROW)),
     "parquet": _parquet,
     "parquet plain": lambda path: _parquet(path, use_dictionary=False, row_group_size=99),
     "parquet pages": lambda path: _parquet(path, data_page_size=64, dictionary_pagesize_limit=32),
@@ -126,9 +128,9 @@ SOURCES = {
     "json array": lambda path: _json(path, False),
     "cursor": _sqlite_cursor,
     "db-api query": lambda path: Query("select * from t", _sqlite(path)),
-    "cell numbers by name": lambda path: CellNumbers(_codes()),
-    "cell numbers": lambda path: CellNumbers(np.stack(list(_codes().values()), axis=1)),
-    "cell numbers by column": lambda path: CellNumbers(np.stack(list(_codes().values())).T),
+    "cell numbers by name": lambda _: CellNumbers(_codes()),
+    "cell numbers": lambda _: CellNumbers(np.stack(list(_codes().values()), axis=1)),
+    "cell numbers by column": lambda _: CellNumbers(np.stack(list(_codes().values())).T),
 }
 LACKS = {"cursor": {"truth", "day"}, "db-api query": {"truth", "day"}}
 

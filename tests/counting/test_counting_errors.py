@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import gc
 import os
@@ -9,8 +10,10 @@ import subprocess
 import sys
 import traceback
 import warnings
+from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -91,7 +94,7 @@ def test_missing_columns(tmp_path, postgres):
     for source in sources:
         assert "column 'c' is missing" in refused(source, TEXT)
     assert "column 'who' is missing" in refused(
-        pa.table({"c": ["a"]}), TEXT, rows_per_person=1, person="who", entropy=__import__("numpy").random.default_rng()
+        pa.table({"c": ["a"]}), TEXT, rows_per_person=1, person="who", entropy=np.random.default_rng()
     )
 
 
@@ -193,8 +196,7 @@ def test_an_interruption_closes_what_was_open(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         count(path, SCHEMA, [("text",)], progress=stop)
     gc.collect()
-    here = {os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if _is_open(fd)}
-    assert str(path) not in here
+    assert path not in open_files()
     connection = duckdb.connect()
     relation = connection.from_arrow(as_arrow(rows))
     with pytest.raises(KeyboardInterrupt):
@@ -203,12 +205,12 @@ def test_an_interruption_closes_what_was_open(tmp_path):
     assert_counts(count(path, SCHEMA, [("text",)]), rows, SCHEMA, [("text",)])
 
 
-def _is_open(fd: str) -> bool:
-    try:
-        os.readlink(f"/proc/self/fd/{fd}")
-    except OSError:
-        return False
-    return True
+def open_files() -> set[Path]:
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the folder's own descriptor is gone by now
+            found.add(link.readlink())
+    return found
 
 
 def test_counting_in_a_forked_process(tmp_path):
@@ -234,7 +236,15 @@ def test_counting_in_a_forked_process(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-ENGINES = {"duckdb", "polars", "pyspark", "adbc_driver_postgresql", "adbc_driver_manager", "psycopg", "sqlite3"}
+ENGINES = {
+    "duckdb",
+    "polars",
+    "pyspark",
+    "adbc_driver_postgresql",
+    "adbc_driver_manager",
+    "psycopg",
+    "sqlite3",
+}
 USES = {
     "import simplexdp.counting": set(),
     "count(np.zeros((3, 1), np.uint8), schema, tables)": set(),
@@ -242,7 +252,9 @@ USES = {
     "pq.write_table(pa.table({'c': ['a']}), 'r.parquet'); count('r.parquet', schema, tables)": set(),
     "open('r.csv', 'w').write('c\\na\\n'); count('r.csv', schema, tables)": {"duckdb"},
     "import polars; count(polars.DataFrame({'c': ['a']}), schema, tables)": {"polars"},
-    "import sqlite3; count(sqlite3.connect(':memory:').execute('select 1 as c'), Schema.of(c=[1]), tables)": {"sqlite3"},
+    "import sqlite3; count(sqlite3.connect(':memory:').execute('select 1 as c'), Schema.of(c=[1]), tables)": {
+        "sqlite3"
+    },
     "import pandas; count(pandas.DataFrame({'c': ['a']}), schema, tables)": set(),
 }
 

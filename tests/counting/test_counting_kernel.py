@@ -49,7 +49,9 @@ def test_naive_bayes_tables_share_passes():
 
 
 def test_one_cell_two_cells_and_fifty_million():
-    schema = Schema.of(one=["x"], two=["a", "b"], wide=list(range(5000)), long=[f"v{i}" for i in range(10_000)])
+    schema = Schema.of(
+        one=["x"], two=["a", "b"], wide=list(range(5000)), long=[f"v{i}" for i in range(10_000)]
+    )
     rows = {
         "one": ["x"] * 4,
         "two": ["a", "b", "b", "a"],
@@ -83,7 +85,13 @@ def test_rows_over_many_blocks():
     schema = Schema.of(a=[0, 1, 2, 3, 4], b=[0, 1, 2, 3, 4])
     table = pa.table({"a": codes[:, 0], "b": codes[:, 1]})
     expected = np.bincount(codes[:, 0] * 5 + codes[:, 1], minlength=25).reshape(5, 5)
-    for source in (codes, np.asfortranarray(codes), table, table.to_batches(max_chunksize=9_999), table.to_pandas()):
+    for source in (
+        codes,
+        np.asfortranarray(codes),
+        table,
+        table.to_batches(max_chunksize=9_999),
+        table.to_pandas(),
+    ):
         assert np.array_equal(count(source, schema, [("a", "b")])[0].private_counts(), expected)
 
 
@@ -149,9 +157,18 @@ def test_a_bound_keeps_at_most_m_rows_of_each_person():
     persons = sorted(set(rows["person"]))
     schema = Schema([Categories(persons, name="person"), *SCHEMA.columns])
     for bound in (1, 2, 5):
-        for source in (as_arrow(rows), as_arrow(rows).to_batches(max_chunksize=50), as_arrow(rows).to_pandas()):
+        for source in (
+            as_arrow(rows),
+            as_arrow(rows).to_batches(max_chunksize=50),
+            as_arrow(rows).to_pandas(),
+        ):
             table = count(
-                source, schema, [("person",), ("text",)], rows_per_person=bound, person="person", entropy=Seeded()
+                source,
+                schema,
+                [("person",), ("text",)],
+                rows_per_person=bound,
+                person="person",
+                entropy=Seeded(),
             )[0]
             expected = [min(bound, rows["person"].count(person)) for person in persons]
             assert table.private_counts().tolist() == expected
@@ -177,7 +194,7 @@ def test_the_choice_is_repeated_rounds_of_compaction_too(monkeypatch):
 
 
 def test_every_row_of_a_person_is_as_likely_to_stay():
-    """χ² on which 2 of 5 rows stay, 4,000 persons, significance 1e-6; keeping the first rows must be rejected."""
+    """χ² on which 2 of 5 rows stay; 4,000 persons, significance 1e-6; keeping the first rows is rejected."""
     from scipy.stats import chi2
 
     persons = 4000
@@ -192,7 +209,9 @@ def test_every_row_of_a_person_is_as_likely_to_stay():
         return float(((counts - expected) ** 2).sum() / variance * 4 / 5)
 
     for source in (table, shuffled.to_batches(max_chunksize=1000)):
-        counts = count(source, schema, [("row",)], rows_per_person=2, person="who", entropy=Seeded())[0].private_counts()
+        counts = count(source, schema, [("row",)], rows_per_person=2, person="who", entropy=Seeded())[
+            0
+        ].private_counts()
         assert counts.sum() == 2 * persons
         assert statistic(counts) < threshold
     first = np.array([persons, persons, 0, 0, 0])
@@ -242,5 +261,7 @@ def test_half_a_bound_is_refused(about):
 
 def test_a_bound_on_cell_numbers():
     data = {"a": np.array([0, 1, 1, 1]), "who": np.array([7, 7, 8, 8])}
-    table = count(data, Schema.of(a=["x", "y"]), [("a",)], rows_per_person=1, person="who", entropy=Seeded())[0]
+    table = count(data, Schema.of(a=["x", "y"]), [("a",)], rows_per_person=1, person="who", entropy=Seeded())[
+        0
+    ]
     assert table.private_counts().sum() == 2

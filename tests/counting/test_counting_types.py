@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -55,11 +56,20 @@ def test_text(kind):
 )
 @pytest.mark.parametrize(
     "values",
-    [(0, 3, 120), (3, 120, 0), tuple(range(121)), (3, 10**12, 120, -(2**40)), (10**15,), tuple(range(3, 300))],
+    [
+        (0, 3, 120),
+        (3, 120, 0),
+        tuple(range(121)),
+        (3, 10**12, 120, -(2**40)),
+        (10**15,),
+        tuple(range(3, 300)),
+    ],
     ids=["close", "mixed", "consecutive", "far apart", "none fits", "beyond small types"],
 )
 def test_whole_numbers(kind, values):
-    array = pa.array(WHOLE).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(WHOLE).cast(kind)
+    array = (
+        pa.array(WHOLE).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(WHOLE).cast(kind)
+    )
     _check({"c": WHOLE}, array, Categories(list(values), name="c", other="cell", missing="cell"))
 
 
@@ -68,7 +78,11 @@ def test_whole_numbers_at_the_ends_of_their_types():
         limits = np.iinfo(dtype)
         rows = [int(limits.min), int(limits.max), 0, 1, int(limits.max) - 1]
         declared = [v for v in (int(limits.max), int(limits.min), 1) if -(2**63) <= v < 2**63]
-        _check({"c": rows}, pa.array(rows, pa.from_numpy_dtype(dtype)), Categories(declared, name="c", other="cell"))
+        _check(
+            {"c": rows},
+            pa.array(rows, pa.from_numpy_dtype(dtype)),
+            Categories(declared, name="c", other="cell"),
+        )
 
 
 def test_floats_that_are_not_whole_are_not_declared():
@@ -90,7 +104,9 @@ def test_dates(kind, order):
 
 def test_a_timestamp_is_a_date_at_midnight_only():
     array = pa.array([dt.datetime(2024, 2, 29), dt.datetime(2024, 2, 29, 0, 0, 1)])
-    table = count(pa.table({"c": array}), Schema([Categories([dt.date(2024, 2, 29)], name="c", other="cell")]), [("c",)])
+    table = count(
+        pa.table({"c": array}), Schema([Categories([dt.date(2024, 2, 29)], name="c", other="cell")]), [("c",)]
+    )
     assert table[0].private_counts().tolist() == [1, 1]
 
 
@@ -111,7 +127,11 @@ def test_booleans(values):
 @pytest.mark.parametrize("edges", [(0, 2, 3), tuple(i / 10 for i in range(100))], ids=["few", "many"])
 @pytest.mark.parametrize("outside", ["cell", "nearest"])
 def test_numbers(kind, edges, outside):
-    array = pa.array(NUMBERS).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(NUMBERS).cast(kind)
+    array = (
+        pa.array(NUMBERS).dictionary_encode()
+        if pa.types.is_dictionary(kind)
+        else pa.array(NUMBERS).cast(kind)
+    )
     _check({"c": NUMBERS}, array, Numeric(edges, name="c", own=[7], outside=outside, missing="cell"))
 
 
@@ -126,14 +146,18 @@ def test_slices_and_nulls_keep_their_place():
     array = pa.array([9, 9, 9, *rows], pa.int16())[3:]
     _check({"c": rows}, array, Categories([0, 1, 2], name="c", other="cell", missing="cell"))
     words = pa.array(["x", "y", *["a", None, "b", "a", "c"]]).dictionary_encode()[2:]
-    _check({"c": ["a", None, "b", "a", "c"]}, words, Categories(["a", "b"], name="c", other="cell", missing="cell"))
+    _check(
+        {"c": ["a", None, "b", "a", "c"]},
+        words,
+        Categories(["a", "b"], name="c", other="cell", missing="cell"),
+    )
 
 
 def test_dictionaries_that_change_from_batch_to_batch():
     words = [["a", "b", None, "c"], ["c", "b"], ["b", "b", "a"]]
     batches = [pa.record_batch({"c": pa.array(part).dictionary_encode()}) for part in words]
     schema = Schema([Categories(["c", "b", "a"], name="c", missing="cell")])
-    assert_counts(count(batches, schema, [("c",)]), {"c": sum(words, [])}, schema, [("c",)])
+    assert_counts(count(batches, schema, [("c",)]), {"c": list(chain(*words))}, schema, [("c",)])
 
 
 def test_a_missing_value_inside_a_dictionary():

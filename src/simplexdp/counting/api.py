@@ -52,17 +52,20 @@ def count(
     >>> from simplexdp.schema import Schema
     >>> rows = pa.table({"smoker": ["no", "yes", "no"], "ill": [False, True, True]})
     >>> schema = Schema.of(smoker=["no", "yes"], ill=[False, True])
-    >>> count(rows, schema, [("smoker",), ("smoker", "ill")])
-    [CountTable(columns=('smoker',), shape=(2,), unit='row'), CountTable(columns=('smoker', 'ill'), shape=(2, 2), unit='row')]
+    >>> for table in count(rows, schema, [("smoker",), ("smoker", "ill")]):
+    ...     print(table)
+    CountTable(columns=('smoker',), shape=(2,), unit='row')
+    CountTable(columns=('smoker', 'ill'), shape=(2, 2), unit='row')
 
     Args:
-        source: a path, folder or glob of Parquet, CSV or JSON files (see `Files`); a `Query`; a pandas, polars or Spark
-            frame; an Arrow table, reader, dataset or iterable of batches; a DuckDB relation; a DB-API cursor; a NumPy
-            array of cell numbers (see `CellNumbers`); anything with `__arrow_c_stream__`.
+        source: a path, folder or glob of Parquet, CSV or JSON files (see `Files`); a `Query`; a pandas,
+            polars or Spark frame; an Arrow table, reader, dataset or iterable of batches; a DuckDB
+            relation; a DB-API cursor; a NumPy array of cell numbers (see `CellNumbers`); anything with
+            `__arrow_c_stream__`.
         schema: the declared columns.
         tables: for each table the columns it crosses.
-        rows_per_person: keep at most this many rows of each person, chosen at random; the unit of the tables is then
-            the person. Needs memory for that many rows of every person.
+        rows_per_person: keep at most this many rows of each person, chosen at random; the unit of the
+            tables is then the person. Needs memory for that many rows of every person.
         person: the column that names the person, exactly with `rows_per_person`.
         entropy: where the choice comes from: a `numpy.random.Generator` or an object with `generator()`.
         progress: called with the rows done and the rows in all (None if unknown).
@@ -72,9 +75,9 @@ def count(
         The tables in the order asked for.
 
     Raises:
-        SourceError: the source lacks a column, has it in a wrong type, breaks a rule of the schema or cannot be read.
-            The message names file, column and rule, never a value; the error has no context and no inner frames,
-            because those hold rows.
+        SourceError: the source lacks a column, has it in a wrong type, breaks a rule of the schema or
+            cannot be read. The message names file, column and rule, never a value; the error has no context
+            and no inner frames, because those hold rows.
     """
     plan = make_plan(schema, tables, memory_limit)
     generator = _generator(rows_per_person, person, entropy)
@@ -119,6 +122,7 @@ def _arrays(
     counter = Counter(plan.specs, plan.layout, sample)
     with contextlib.ExitStack() as stack:
         if codes.is_codes(source):
+            total: int | None
             plain, total = codes.open_codes(source, schema, request)
             blocks: Iterator[tuple[Block, str]] = ((block, codes.LABEL) for block in plain)
         else:

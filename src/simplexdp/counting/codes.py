@@ -25,8 +25,8 @@ LABEL = "the array of cell numbers"
 class CellNumbers:
     """States that an array holds cell numbers (0, 1, ... in the order of the schema's cells), not values.
 
-    A bare NumPy array is taken for cell numbers too, unless a column declares integers, booleans or bins that would
-    be numbered otherwise: there the array could as well hold values, and it must say which.
+    A bare NumPy array is taken for cell numbers too, unless a column declares integers, booleans or bins
+    that would be numbered otherwise: there the array could as well hold values, and it must say which.
 
     Args:
         data: rows × columns in the order of the schema, or one array for each column by name.
@@ -77,7 +77,7 @@ def _columns(data: Any, schema: Schema, request: Request) -> Mapping[str, NDArra
 
 
 def _check_clear(spec: ColumnSpec) -> None:
-    """Refuse integers that may be values: the declared ones are integers too, and their cells are numbered otherwise."""
+    """Refuse integers that may be values: the declared ones are numbers too, with other cell numbers."""
     if spec.kind == "text" or spec.kind == "date":
         return
     if spec.kind in ("whole", "truth") and [int(value) for value in spec.values] == list(
@@ -106,7 +106,8 @@ def _blocks(arrays: list[NDArray[Any]], persons: Any, request: Request) -> Itera
             unsigned = part.view(np.dtype(f"u{part.dtype.itemsize}"))
             if int(unsigned.max()) >= spec.size:
                 raise SourceError(
-                    f"{LABEL}: column {spec.name!r} has numbers outside its {spec.size} cells, 0 to {spec.size - 1}."
+                    f"{LABEL}: column {spec.name!r} has numbers that are none of its cells, "
+                    f"0 to {spec.size - 1}."
                 )
             codes.append(unsigned.astype(spec.dtype, copy=False))
         who = None if persons is None else pa.array(persons[start : start + request.rows])

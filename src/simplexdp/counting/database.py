@@ -21,8 +21,8 @@ class Query:
 
     Args:
         sql: the statement; select only the columns that are needed.
-        connection: a PostgreSQL URI, an ADBC or other DB-API connection, a DuckDB connection, or None for DuckDB in
-            memory (where `SELECT ... FROM 'rows/*.parquet'` reads files).
+        connection: a PostgreSQL URI, an ADBC or other DB-API connection, a DuckDB connection, or None for
+            DuckDB in memory (where `SELECT ... FROM 'rows/*.parquet'` reads files).
     """
 
     sql: str
@@ -43,8 +43,8 @@ def open_query(query: Query, request: Request) -> Source:
         return _open_uri(query.sql, connection, request)
     if not hasattr(connection, "cursor"):
         raise SourceError(
-            f"the connection of a Query is of type {type(connection).__name__}; it must be a URI, a DB-API connection "
-            "or a DuckDB connection."
+            f"the connection of a Query is of type {type(connection).__name__}; it must be "
+            "a URI, a DB-API connection or a DuckDB connection."
         )
     cursor = _streaming_cursor(connection)
     with engine_errors(f"{_LABEL} could not be run"):
@@ -92,8 +92,8 @@ def _streaming_cursor(connection: Any) -> Any:
 def _open_uri(sql: str, uri: str, request: Request) -> Source:
     if not uri.startswith(("postgresql://", "postgres://")):
         raise SourceError(
-            "the connection of a Query is a URI of a database this library has no driver for; it knows postgresql://. "
-            "For others, pass a DB-API connection."
+            "the connection of a Query is a URI of a database this library has no driver for; "
+            "it knows postgresql://. For others, pass a DB-API connection."
         )
     try:
         from adbc_driver_postgresql import dbapi

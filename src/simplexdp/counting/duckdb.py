@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from .encode import ColumnSpec
 from .source import Part, Request, Source, engine_errors
 
 _TYPES = {"text": "VARCHAR", "truth": "BOOLEAN", "date": "DATE", "numeric": "DOUBLE"}
-_COMMON = {"whole": "integers", "truth": "booleans", "date": "dates", "numeric": "numbers", "text": "strings"}
+_WORDS = {"whole": "integers", "truth": "booleans", "date": "dates", "numeric": "numbers", "text": "strings"}
 
 
 def open_relation(
@@ -62,8 +64,9 @@ def open_text(path: str, form: str, delimiter: str, request: Request) -> Source:
     else:
         scan, settings = "read_json", _json_settings(connection, path, types)
     select = ", ".join(quoted(name) for name in types)
-    text = f"SELECT {select} FROM {scan}({_literal(path)}, {settings})"  # noqa: S608 - every part is quoted
-    with engine_errors(f"{path} could not be opened"):
+    text = f"SELECT {select} FROM {scan}({_literal(path)}, {settings})"
+    hint = "It may be damaged, or have rows of different lengths."
+    with engine_errors(f"{path} could not be read", hint), _conversions(path, request):
         reader = connection.sql(text).to_arrow_reader(request.rows)
 
     def shut() -> None:
@@ -71,35 +74,41 @@ def open_text(path: str, form: str, delimiter: str, request: Request) -> Source:
         connection.close()
 
     return Source(
-        parts=iter([Part(label=path, schema=reader.schema, batches=_named(reader, path, request))]),
+        parts=iter([Part(label=path, schema=reader.schema, batches=_read(reader, path, request))]),
         close=shut,
     )
 
 
-def _named(reader: Any, path: str, request: Request) -> Any:
-    """The batches; when a field cannot be converted, the error names the column and its type."""
-    kinds = {spec.name: _COMMON[spec.kind] for spec in request.specs}
-    column = None
+def _read(reader: Any, path: str, request: Request) -> Iterator[Any]:
     while True:
-        try:
-            batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except Exception as error:
-            found = re.search(r'converting column "((?:[^"]|"")*)"', str(error))
-            column = found and found.group(1)
-            if column not in kinds:
-                raise
-            break
+        with _conversions(path, request):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
         yield batch
-    raise SourceError(
-        f"{path}: column {column!r} is declared with {kinds[column]} and has entries that are not."
-    )
+
+
+@contextmanager
+def _conversions(path: str, request: Request) -> Iterator[None]:
+    """Name the column of a field that is not of the declared type. DuckDB does, next to the field itself."""
+    kinds = {spec.name: _WORDS[spec.kind] for spec in request.specs}
+    try:
+        yield
+    except Exception as error:
+        found = re.search(r'converting column "((?:[^"]|"")*)"', str(error))
+        column = found.group(1).replace('""', '"') if found else None
+        if column not in kinds:
+            raise
+        text = f"{path}: column {column!r} is declared with {kinds[column]} and has entries that are not."
+        raise SourceError(text) from None
 
 
 def sql_type(spec: ColumnSpec) -> str:
-    """The type a column of text is read as. Integers are read as doubles where those are exact, because DuckDB
-    rounds 1.5 to an integer; as doubles, a fraction is seen and treated as a value that is not declared."""
+    """The type a column of text is read as.
+
+    Integers are read as doubles where those are exact: DuckDB would round 1.5 to a declared integer.
+    """
     if spec.kind == "whole":
         return "DOUBLE" if all(abs(value) < 1 << 53 for value in spec.values) else "BIGINT"
     return _TYPES[spec.kind]

@@ -69,7 +69,7 @@ def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: R
 
 
 def _open_parquet(path: str, request: Request) -> Any:
-    """Strings come as dictionaries, as Parquet stores them: decoding a million of them costs 60 ms instead of 400."""
+    """Strings come as dictionaries, as Parquet stores them; that is six times faster to decode."""
     with engine_errors(f"{path} is not a readable Parquet file", "It may be damaged or truncated."):
         file = pq.ParquetFile(path)
         kinds = {field.name: field.type for field in file.schema_arrow}
@@ -118,7 +118,11 @@ def _expand(paths: Any) -> list[str]:
         elif Path(path).exists():
             matches = [path]
         else:
-            matches = sorted(match for match in glob.glob(path, recursive=True) if Path(match).is_file())
+            matches = sorted(
+                match
+                for match in glob.glob(path, recursive=True)  # noqa: PTH207 - absolute globs too
+                if Path(match).is_file()
+            )
         if not matches:
             raise SourceError(f"{path}: there is no such file, and no file matches it.")
         found += matches
@@ -140,6 +144,7 @@ def _format(path: str) -> str:
     form = _ending(path)
     if form is None:
         raise SourceError(
-            f"{path}: its ending is none of {', '.join(_FORMATS)}. Say Files({path!r}, format='csv') or another."
+            f"{path}: its ending is none of {', '.join(_FORMATS)}. "
+            f"Say Files({path!r}, format='csv') or another."
         )
     return form

@@ -56,12 +56,12 @@ class Layout:
         return sum(math.prod(self.shape(table)) for table in range(len(self.tables)))
 
     def block_rows(self) -> int:
-        """Rows in a block: as many as the second-level cache likes, fewer when there are very many columns."""
+        """Rows in a block: as many as the cache likes, fewer when there are very many columns."""
         width = sum(np.min_scalar_type(size + 1).itemsize for size in self.sizes)
         return max(min(BLOCK_ROWS, _BLOCK_BYTES // max(width, 1)), 1 << 12)
 
     def joints(self) -> list[Joint]:
-        """Tables put together greedily: each with the recent joint table that grows least, if it stays small."""
+        """Tables put together greedily: each with the recent joint table that grows least and stays small."""
         limit = min(
             _JOINT_CELLS, self.block_rows() // 4, max(_JOINT_BYTES // 8 // max(len(self.tables), 1), 256)
         )

@@ -1,9 +1,10 @@
 """At most m rows of each person, chosen uniformly at random.
 
-Every row gets a random 64-bit key from the entropy that was passed in; of each person the m rows with the smallest
-keys stay. Any m of the rows are then equally likely, whatever the order of the rows and the batches, and the choice
-for one person does not depend on the rows of another. Memory is for m rows of each person (as cell numbers, a byte
-or two a column) plus as many in waiting; it grows with the number of persons, not with the number of rows.
+Every row gets a random 64-bit key from the entropy that was passed in; of each person the m rows with the
+smallest keys stay. Any m of the rows are then equally likely, whatever the order of the rows and the
+batches, and the choice for one person does not depend on the rows of another. Memory is for m rows of each
+person (as cell numbers, a byte or two a column) plus as many in waiting; it grows with the number of
+persons, not with the number of rows.
 
 Depends on NumPy and pyarrow only, because it is shipped to Spark executors.
 """
@@ -85,18 +86,19 @@ class PersonSample:
             wide = pa.int64()
         elif pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_boolean(kind):
             raise SourceError(
-                f"{label}: the person column {self._name!r} has the type {kind}. Whole numbers and strings name persons."
+                f"{label}: the person column {self._name!r} has the type {kind}. "
+                "Whole numbers and strings name persons."
             )
         if persons.null_count:
             raise SourceError(
-                f"{label}: the person column {self._name!r} has missing entries, and each row must belong to someone. "
-                "Fill or drop them in the source."
+                f"{label}: the person column {self._name!r} has missing entries, "
+                "and each row must belong to someone. Fill or drop them in the source."
             )
         if self._kind is None:
             self._kind = wide
         if wide != self._kind:
             raise SourceError(
-                f"{label}: the person column {self._name!r} has the type {kind} here and {self._kind} before. "
-                "Cast it to one type in the source."
+                f"{label}: the person column {self._name!r} has the type {kind} here "
+                f"and {self._kind} before. Cast it to one type in the source."
             )
         return persons if kind == wide else persons.cast(wide)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgument, SchemaError
-from .encode import ColumnSpec
+from .encode import ColumnSpec, Kind
 from .kernel import Layout
 
 if TYPE_CHECKING:
     from ..schema import Column, Schema
 
-_KINDS = {str: "text", int: "whole", bool: "truth", datetime.date: "date"}
+_KINDS: dict[type, Kind] = {str: "text", int: "whole", bool: "truth", datetime.date: "date"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def column_spec(column: Column) -> ColumnSpec:
             hint="Resolve its quantiles first: resolve_quantiles finds the edges with a share of the budget, "
             "or declare Numeric edges.",
         )
-    # A refused value gets a number beyond the last cell; the two differ, so that the error can tell which it was.
+    # A refused value gets a number beyond the last cell; the two differ, so the error can tell them apart.
     other = column.size if column.other_code is None else column.other_code
     missing = column.size + 1 if column.missing_code is None else column.missing_code
     if column.kind == "numeric":
@@ -106,7 +106,7 @@ def column_spec(column: Column) -> ColumnSpec:
         )
     return ColumnSpec(
         name=column.name,
-        kind=_KINDS[type(column.values[0])],  # type: ignore[arg-type]  # the values of the dict are the literals
+        kind=_KINDS[type(column.values[0])],
         values=column.values,
         size=column.size,
         other=other,

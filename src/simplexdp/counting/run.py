@@ -40,7 +40,7 @@ class BatchEncoder:
         self._person_index: int | None = None
 
     def check(self, schema: Any, label: str) -> None:
-        """Refuse an Arrow schema that lacks a column or has it in a type that cannot hold what is declared."""
+        """Refuse an Arrow schema that lacks a column or has it in a type that does not fit."""
         if self._schema is not None and schema.equals(self._schema):
             return
         place: dict[str, int] = {}

@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Parts to read one after the other, the number of rows where it is known, and what to close at the end."""
+    """Parts to read one after the other, the rows in all where known, and what to close at the end."""
 
     parts: Iterator[Part]
     rows: int | None = None

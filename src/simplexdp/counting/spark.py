@@ -1,12 +1,13 @@
-"""Spark: every partition counts its own rows, and the partial tables are added up before they reach the driver.
+"""Spark: every partition counts its own rows, and the partial tables are added up before they reach the
+driver.
 
-Two stages. The first runs the same loop as everywhere else inside `mapInArrow` and leaves, for each partition, its
-tables as one long integer array cut into chunks; chunks of zeros are left out. The second brings equal chunks
-together and adds them, so that the driver receives each cell once, however many partitions there are. Rows never
-leave the executors.
+Two stages. The first runs the same loop as everywhere else inside `mapInArrow` and leaves, for each
+partition, its tables as one long integer array cut into chunks; chunks of zeros are left out. The second
+brings equal chunks together and adds them, so that the driver receives each cell once, however many
+partitions there are. Rows never leave the executors.
 
-Executors need NumPy and pyarrow, which Spark's own Arrow functions need as well, and not this library: the few
-modules of the loop travel with the job.
+Executors need NumPy and pyarrow, which Spark's own Arrow functions need as well, and not this library: the
+few modules of the loop travel with the job.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ def _ship() -> None:
         raise MissingExtra("pyspark", "spark") from None
     package = __name__.rpartition(".counting.")[0]
     for name in _SHIPPED:
-        cloudpickle.register_pickle_by_value(sys.modules[f"{package}.{name}"])
+        cloudpickle.register_pickle_by_value(  # type: ignore[no-untyped-call]
+            sys.modules[f"{package}.{name}"]
+        )
 
 
 def _worker(
@@ -125,7 +128,8 @@ def _worker(
             from pyspark import TaskContext
 
             # One stream of random numbers a partition, all from the entropy that was passed in.
-            key = np.random.SeedSequence([*seed, TaskContext.get().partitionId()])
+            task = TaskContext.get()
+            key = np.random.SeedSequence([*seed, 0 if task is None else task.partitionId()])
             sample = PersonSample(person, rows_per_person, np.random.Generator(np.random.Philox(key)))
         encoder = BatchEncoder(specs, person, layout.block_rows())
         counter = Counter(specs, layout, sample)
