@@ -104,12 +104,12 @@ def _cavity(
     variance = 1 / (precision + 1 / others)
     centre = ((law.centre + tilt * law.width**2) * precision + found.mean / others) * variance
     width = np.sqrt(variance)
-    if law.normal:  # a product of normals is a normal
+    if law.kind == "normal":  # a product of normals is a normal
 
         def log_at(counts: FloatArray) -> FloatArray:
             return -0.5 * ((counts - centre[:, None]) / width[:, None]) ** 2
 
-        narrowed = bin_likelihood(edges, Likelihood(centre=centre, width=width, log_at=log_at, normal=True))
+        narrowed = bin_likelihood(edges, Likelihood(centre=centre, width=width, log_at=log_at, kind="normal"))
         log, mean, inner = narrowed.log, narrowed.mean, narrowed.variance
     else:
         moved, around, target = bins.mean + tilt * bins.variance, others[:, None], found.mean[:, None]

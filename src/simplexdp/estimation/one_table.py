@@ -7,12 +7,15 @@ from typing import Literal, get_args
 import numpy as np
 
 from ..errors import InvalidArgument
+from .few import few_cells
 from .many import many_cells
 from .simple import METHODS
 from .values import CellPosterior, Estimate, FloatArray, NoisyCounts
 
 Method = Literal["posterior-mean", "truncated-normal", "projection", "clip", "clip-tiny", "raw"]
 
+FEW = 8
+"""Tables up to this size get the exact posterior: there is too little in them to learn a prior from."""
 LEAST_COUNT = 1e-12
 """No probability is below this share of the total, so that every logarithm is finite."""
 
@@ -37,7 +40,8 @@ def estimate(noisy: NoisyCounts, method: Method = "posterior-mean") -> Estimate:
     if noisy.size == 1:
         counts, deviations = np.ones(1), np.zeros(1)
     elif method == "posterior-mean":
-        counts, deviations, posterior = many_cells(noisy)
+        exact = few_cells(noisy) if noisy.size <= FEW else None
+        counts, deviations, posterior = exact or many_cells(noisy)
     else:
         counts = METHODS[method](noisy).ravel()
         deviations = np.sqrt(noisy.noise_variance(noisy.values.ravel()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ..budget import check_fraction, check_positive
 from ..errors import InvalidArgument
 
 FloatArray = NDArray[np.float64]
+NoiseShape = Literal["normal", "laplace"]
 IntervalKind = Literal["posterior", "frequentist"]
 
 
@@ -23,12 +24,14 @@ class NoisyCounts:
 
     | mechanism | values | variance | slope |
     |---|---|---|---|
-    | Gaussian | the noisy counts | σ² | 0 |
+    | Gaussian, discrete Gaussian | the noisy counts | σ² | 0 |
+    | Laplace, discrete Laplace of scale b | the noisy counts | 2b² | 0 |
     | Dirichlet draw y, public total N | (y (rN + dα) − α)/r | α/r² | 1/r |
     | Pólya (coin flips) X, c = (1−p)/p | (X/c − α)/r | (1 + 1/c) α/r² | (1 + 1/c)/r |
 
     With a slope the noise is taken to be gamma-shaped, which is exact for the Dirichlet draw:
-    (value + variance/slope)/slope ~ Gamma((count + variance/slope)/slope).
+    (value + variance/slope)/slope ~ Gamma((count + variance/slope)/slope). A discrete law has the same
+    likelihood at whole counts as the continuous one of the same σ or b, whose variance is meant here.
 
     Args:
         values: an unbiased estimate of each count; any shape.
@@ -36,12 +39,14 @@ class NoisyCounts:
         slope: how fast the noise variance grows with the count.
         total: the public number of records under replace-one; None under add-remove, where it is private
             and only the released values may speak of it.
+        noise: "laplace" for two-sided exponential noise, "normal" for everything else.
     """
 
     values: FloatArray
     variance: float
     slope: float = 0.0
     total: float | None = None
+    noise: NoiseShape = "normal"
 
     def __post_init__(self) -> None:
         try:
@@ -58,6 +63,10 @@ class NoisyCounts:
         if not (math.isfinite(self.slope) and self.slope >= 0):
             raise InvalidArgument("slope", "a finite number, 0 or more", got=self.slope)
         object.__setattr__(self, "slope", float(self.slope))
+        if self.noise not in get_args(NoiseShape):
+            raise InvalidArgument("noise", "'normal' or 'laplace'", got=self.noise)
+        if self.noise == "laplace" and self.slope > 0:
+            raise InvalidArgument("slope", "0 for Laplace noise", got=self.slope)
         if self.total is not None:
             object.__setattr__(self, "total", check_positive("total", self.total))
 
@@ -149,6 +158,8 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     cell_error = error if noisy.total is not None else 0.8 * error
     values = noisy.values.ravel()
     q = float(-ndtri(cell_error / 2))
+    if noisy.noise == "laplace":
+        q = -math.log(cell_error) / math.sqrt(2)  # P(|noise| > x) = e^{−x/b}, b = deviation/√2
     centre = values + q * q * noisy.slope / 2
     inside = noisy.variance + noisy.slope * values + (q * noisy.slope / 2) ** 2
     half = q * np.sqrt(np.maximum(inside, 0.0))
