@@ -56,8 +56,14 @@ class Composition:
         low, high = self.domain
         if not low < w < high:
             return math.inf
-        total = math.fsum(times * term.rate(w) for term, times in self._others)
-        return total + self._gammas.rate(w) if self._gammas else total
+        return float(self.rates(np.array([w]))[0])
+
+    def rates(self, w: FloatArray) -> FloatArray:
+        """K(w)/w on a vector of real w inside the domain."""
+        total = self._gammas.rates(w) if self._gammas else np.zeros_like(w)
+        for term, times in self._others:
+            total = total + times * np.array([term.rate(float(x)) for x in w])
+        return total
 
     def log_mgf(self, w: ComplexArray) -> ComplexArray:
         """K of the total on a vector of complex w."""

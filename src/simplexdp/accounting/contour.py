@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import expit, xlogy
 
 from ..numerics.roots import Interval
 from .terms import ComplexArray, FloatArray
@@ -35,8 +36,8 @@ class Cumulants(Protocol):
     def domain(self) -> tuple[float, float]:
         """Where K is finite."""
 
-    def rate(self, w: float) -> float:
-        """K(w)/w, and K'(0) at 0."""
+    def rates(self, w: FloatArray) -> FloatArray:
+        """K(w)/w on a vector of real w inside the domain, and K'(0) at 0."""
 
     def log_mgf(self, w: ComplexArray) -> ComplexArray:
         """K on a vector of complex numbers."""
@@ -62,7 +63,8 @@ def contour_delta(loss: Cumulants, epsilon: float) -> Interval:
     lower_end, upper_end = loss.domain
     if lower_end >= -1 or upper_end <= 0:
         raise TooManyPoints
-    if _variance(loss, 0.0, min(1.0, 0.5 * upper_end)) > 1 and epsilon < loss.rate(0.0):
+    mean = float(loss.rates(np.zeros(1))[0])
+    if epsilon < mean and _variance(loss, 0.0, min(1.0, 0.5 * upper_end)) > 1:
         ends = (max(-1.0, lower_end), 0.0)
         complement = _trapezoid(loss, epsilon, _saddle(loss, epsilon, ends), ends, kappa=_no_kappa)
         return Interval(max(0.0, 1 - complement.upper), min(1.0, math.nextafter(1 - complement.lower, 2)))
@@ -71,78 +73,55 @@ def contour_delta(loss: Cumulants, epsilon: float) -> Interval:
     return Interval(found.lower, min(1.0, found.upper))
 
 
-def _exponent(loss: Cumulants, c: float, epsilon: float) -> float:
-    return c * (loss.rate(c) - epsilon)
+def _exponents(loss: Cumulants, c: FloatArray, epsilon: float) -> FloatArray:
+    """K(c) − cε."""
+    return c * (loss.rates(c) - epsilon)
 
 
 def _saddle(loss: Cumulants, epsilon: float, ends: tuple[float, float]) -> _Line:
-    """The c between the ends that minimises K(c) − cε − ln|c| − ln(1+c), a convex function."""
+    """The c between the ends that minimises K(c) − cε − ln|c| − ln(1+c), a convex function, to a few per cent.
+
+    Any c gives the same integral, so a rough minimum only costs a few nodes.
+    """
     low, high = ends
 
-    def place(t: float) -> float:
+    def place(t: FloatArray) -> FloatArray:
         if math.isinf(high):
-            return low + math.exp(t)
-        share = 1 / (1 + math.exp(-t)) if t > 0 else math.exp(t) / (1 + math.exp(t))
-        return low + (high - low) * share if t < 0 else high - (high - low) / (1 + math.exp(t))
+            return low + np.exp(t)
+        return np.where(t < 0, low + (high - low) * expit(t), high - (high - low) * expit(-t))
 
-    def objective(t: float) -> float:
-        c = place(t)
-        if not low < c < high:
-            return math.inf
-        return _exponent(loss, c, epsilon) - math.log(abs(c)) - math.log1p(c)
+    def objective(c: FloatArray) -> FloatArray:
+        inside = (low < c) & (c < high)
+        safe = np.where(inside, c, 0.5 * (low + high) if math.isfinite(high) else 1.0)
+        value = _exponents(loss, safe, epsilon) - np.log(np.abs(safe)) - np.log1p(safe)
+        return np.where(inside & np.isfinite(value), value, np.inf)
 
-    t = _minimise(objective, 0.0)
-    c = place(t)
+    grid = np.arange(-45.0, 46.0, 2.5)
+    t = float(grid[np.argmin(objective(place(grid)))])
+    finer = t + np.linspace(-2.5, 2.5, 51)
+    values = objective(place(finer))
+    best = int(np.argmin(values))
+    c = float(place(finer)[best])
     spread = _variance(loss, c, 0.02 * min(c - low, high - c))
-    return _Line(c, _exponent(loss, c, epsilon), spread, objective(t) - 0.5 * math.log(2 * math.pi * spread))
-
-
-def _minimise(objective: Callable[[float], float], start: float) -> float:
-    """A rough minimum of a unimodal function on the line: bracket by doubling, then golden section to 0.03."""
-    step = 1.0
-    left, middle, right = start - step, start, start + step
-    f_left, f_middle, f_right = objective(left), objective(middle), objective(right)
-    while f_middle > min(f_left, f_right) or math.isinf(f_middle):
-        step *= 2
-        if f_left < f_right:
-            left, middle, right = left - step, left, middle
-            f_left, f_middle, f_right = objective(left), f_left, f_middle
-        else:
-            left, middle, right = middle, right, right + step
-            f_left, f_middle, f_right = f_middle, f_right, objective(right)
-        if step > 1e3:
-            break
-    while right - left > 0.06:
-        if right - middle > middle - left:
-            t = middle + 0.382 * (right - middle)
-            f = objective(t)
-            if f < f_middle:
-                left, middle, f_middle = middle, t, f
-            else:
-                right = t
-        else:
-            t = middle - 0.382 * (middle - left)
-            f = objective(t)
-            if f < f_middle:
-                right, middle, f_middle = middle, t, f
-            else:
-                left = t
-    return middle
+    exponent = float(_exponents(loss, np.array([c]), epsilon)[0])
+    return _Line(c, exponent, spread, float(values[best]) - 0.5 * math.log(2 * math.pi * spread))
 
 
 def _variance(loss: Cumulants, c: float, step: float) -> float:
     """K''(c) by a second difference; only a scale, so a few digits do."""
-    values = [(c + i * step) * loss.rate(c + i * step) for i in (-1, 0, 1)]
-    return max((values[0] - 2 * values[1] + values[2]) / step**2, 1e-300)
+    points = c + step * np.array([-1.0, 0.0, 1.0])
+    values = points * loss.rates(points)
+    return max(float(values[0] - 2 * values[1] + values[2]) / step**2, 1e-300)
 
 
-def _log_kappa(c: float) -> float:
+def _log_kappa(c: FloatArray) -> FloatArray:
     """ln max_x (1 − e^-x) e^-cx, so that (1 − e^{ε−L})₊ ≤ κ e^{c(L−ε)}."""
-    return c * math.log(c) - (1 + c) * math.log1p(c) if c > 0 else 0.0
+    return xlogy(c, c) - (1 + c) * np.log1p(c)
 
 
-def _no_kappa(c: float) -> float:  # noqa: ARG001  min(1, e^{ε−L}) ≤ e^{c(L−ε)} for −1 ≤ c ≤ 0, with constant 1
-    return 0.0
+def _no_kappa(c: FloatArray) -> FloatArray:
+    """min(1, e^{ε−L}) ≤ e^{c(L−ε)} for −1 ≤ c ≤ 0, with constant 1."""
+    return np.zeros_like(c)
 
 
 def _period(
@@ -150,29 +129,26 @@ def _period(
     epsilon: float,
     line: _Line,
     ends: tuple[float, float],
-    kappa: Callable[[float], float],
+    kappa: Callable[[FloatArray], FloatArray],
 ) -> tuple[float, float]:
     """The period a, and the ln of a bound on the sum of aliases, relative to the rough size of the value."""
     low, high = ends
-    periods = []
-    for end, shares in ((low, (1.0, 0.75, 0.5, 0.25)), (high, (0.25, 0.5, 0.75))):
-        best = math.inf
-        for share in shares:
-            if math.isinf(end):
-                other = line.c + share * 24 / math.sqrt(line.spread)
-            else:
-                other = line.c + share * (end - line.c)
-            chernoff = _exponent(loss, other, epsilon) + kappa(other) - line.log_size
-            best = min(best, max(chernoff - _ALIAS, 4.0) / abs(other - line.c))
-        periods.append(best)
+    c = line.c
+    downwards = c + (low - c) * np.array([1.0, 0.75, 0.5, 0.25])
+    width = 24 / math.sqrt(line.spread) if math.isinf(high) else high - c
+    upwards = c + width * np.array([0.25, 0.5, 0.75])
+    others = np.concatenate([downwards, upwards])
+    chernoff = _exponents(loss, others, epsilon) + kappa(others) - line.log_size
+    needed = np.maximum(chernoff - _ALIAS, 4.0) / np.abs(others - c)
+    period = max(float(np.min(needed[:4])), float(np.min(needed[4:])))
     # Each side is a geometric series with first term e^_ALIAS and ratio at most e^-4.
-    return max(periods), _ALIAS + math.log(2 / (1 - math.exp(-4)))
+    return period, _ALIAS + math.log(2 / (1 - math.exp(-4)))
 
 
 def _reach(loss: Cumulants, line: _Line, start: float) -> float:
     """A height T at which |exp(K(c+iT))| has fallen to e^_TAIL of its value on the axis."""
-    top = line.c * loss.rate(line.c)
-    heights = start * 2.0 ** np.arange(48)
+    top = line.c * float(loss.rates(np.array([line.c]))[0])
+    heights = start * 2.0 ** np.arange(0, 48, 2)
     fall = loss.log_envelope(line.c, heights) - top
     below = np.flatnonzero(fall <= _TAIL)
     if not below.size:
@@ -180,7 +156,7 @@ def _reach(loss: Cumulants, line: _Line, start: float) -> float:
     first = int(below[0])
     if first == 0:
         return float(heights[0])
-    finer = heights[first - 1] * 2.0 ** np.linspace(0, 1, 9)[1:]
+    finer = heights[first - 1] * 4.0 ** np.linspace(0, 1, 17)[1:]
     fall = loss.log_envelope(line.c, finer) - top
     return float(finer[np.argmax(fall <= _TAIL)])
 
@@ -190,7 +166,7 @@ def _trapezoid(
     epsilon: float,
     line: _Line,
     ends: tuple[float, float],
-    kappa: Callable[[float], float],
+    kappa: Callable[[FloatArray], FloatArray],
 ) -> Interval:
     period, log_alias = _period(loss, epsilon, line, ends, kappa)
     step = 2 * math.pi / period
@@ -207,7 +183,7 @@ def _trapezoid(
         weights = np.where(t == 0, 1.0, 2.0)
         total += float(weights @ np.real(values))
         magnitude += float(weights @ np.abs(values))
-    top = line.c * loss.rate(line.c)
+    top = line.exponent + line.c * epsilon
     last = math.exp(float(loss.log_envelope(line.c, t[-1:])[0]) - top)
     tail = last / (math.pi * points * step)  # the envelope holds from here on, and |w(w+1)| ≥ t²
     scale = step / (2 * math.pi)

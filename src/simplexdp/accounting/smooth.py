@@ -72,9 +72,10 @@ class GammaGroup:
         self._removing = np.array([term.removing for term, _ in terms])
         self._times: FloatArray = np.array([float(times) for _, times in terms])
 
-    def rate(self, w: float) -> float:
-        """Σ times · K(w)/w."""
-        return float(self._times @ gap_rate(self._alpha, self._r, self._removing, np.array(w)[None]))
+    def rates(self, w: FloatArray) -> FloatArray:
+        """Σ times · K(w)/w on a vector of real w."""
+        total: FloatArray = gap_rate(self._alpha, self._r, self._removing, w[:, None]) @ self._times
+        return total
 
     def log_mgf(self, w: ComplexArray) -> ComplexArray:
         """Σ times · K(w) on a vector of complex w."""

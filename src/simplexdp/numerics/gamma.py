@@ -28,20 +28,23 @@ _BLOCK = 1 << 16
 _SERIES = tuple((-1.0) ** (n + 1) / n for n in range(27, 1, -1))
 
 
-def log1p_minus(u: NDArray[Number]) -> NDArray[Number]:
-    """ln(1+u) − u for real u > −1 or complex u off the cut, accurate for small u."""
-    size = np.abs(u)
-    small = size < _SMALL
+def _log1p_ratios(u: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]:
+    """(q(u)/u, φ(u)/u) with q = ln(1+u) − u and φ = (1+u) ln(1+u) − u, both zero at u = 0."""
+    small = np.abs(u) < _SMALL
     if small.all():
-        return _series(u)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        direct = np.log1p(u) - u if u.dtype.kind == "f" else np.log(1 + u) - u
-    if not small.any():
-        return direct
-    return np.where(small, _series(np.where(small, u, 0)), direct)
+        ratio = _series(u)
+        return ratio, u + (1 + u) * ratio
+    large = np.where(small, 1, u)
+    log = np.log1p(large) if u.dtype.kind == "f" else np.log(1 + large)
+    ratio, phi = log / large - 1, (1 + large) * log / large - 1
+    if small.any():
+        near = _series(np.where(small, u, 0))
+        return np.where(small, near, ratio), np.where(small, u + (1 + u) * near, phi)
+    return ratio, phi
 
 
 def _series(u: NDArray[Number]) -> NDArray[Number]:
+    """(ln(1+u) − u)/u by its power series."""
     largest = float(np.max(np.abs(u), initial=0.0))
     if largest == 0.0:
         return np.zeros_like(u)
@@ -50,7 +53,7 @@ def _series(u: NDArray[Number]) -> NDArray[Number]:
     total = np.full_like(u, _SERIES[-terms])
     for coefficient in _SERIES[len(_SERIES) - terms + 1 :]:
         total = total * u + coefficient
-    return total * u * u
+    return total * u
 
 
 def gap_rate(alpha: Floats, r: Floats, removing: Bools, w: NDArray[Number]) -> NDArray[Number]:
@@ -74,23 +77,24 @@ def gap_rate(alpha: Floats, r: Floats, removing: Bools, w: NDArray[Number]) -> N
 def _log_part(y: Floats, base: Floats, s: Floats, w: NDArray[Number]) -> NDArray[Number]:
     """−(ln(y+ws) − (1+w) ln y + w ln(y−s)) / w, a sum of two non-negative terms for real w ≥ 0."""
     z = s / y
-    u = w * z
-    return -z * _per_argument(log1p_minus(u), u) - _log_ratio_minus(base, y, z)
+    ratio, _ = _log1p_ratios(w * z)
+    return -z * ratio - _log_minus(base, y, z)
 
 
-def _log_ratio_minus(base: Floats, y: Floats, z: Floats) -> Floats:
+def _log_minus(base: Floats, y: Floats, z: Floats) -> Floats:
     """ln(1−z) + z with 1 − z = base/y."""
-    return np.where(np.abs(z) < _SMALL, log1p_minus(np.where(np.abs(z) < _SMALL, -z, 0.0)), np.log(base / y) + z)
+    small = np.abs(z) < _SMALL
+    near = np.where(small, -z, 0.0)
+    return np.where(small, near * _series(near), np.log(base / y) + z)
 
 
 def _stirling_part(y: Floats, base: Floats, s: Floats, w: NDArray[Number]) -> NDArray[Number]:
     z = s / y
     u = w * z
-    q_u, q_z = log1p_minus(u), _log_ratio_minus(base, y, z)
-    # (x − ½) ln x: with φ(u) = (1+u) ln(1+u) − u = u² + (1+u) q(u), the gap of x ln x is y (φ(u) + w φ(−z)).
-    phi_u = u + (1 + u) * _per_argument(q_u, u)
-    phi_z = z * z + base / y * q_z
-    total = y * (z * phi_u + phi_z) + 0.5 * (-z * _per_argument(q_u, u) - q_z)
+    ratio, phi = _log1p_ratios(u)
+    q = _log_minus(base, y, z)
+    # (x − ½) ln x: the gap of x ln x is y (φ(u) + w φ(−z)), and φ(−z) = z² + (1−z) q(−z).
+    total = y * (z * phi + z * z + base / y * q) + 0.5 * (-z * ratio - q)
     # x^-m: gap/w = (1+w) z² a b Σ_{i<m} h_i(a, b) / y^m, a = 1/(1+u), b = 1/(1−z), h complete homogeneous.
     a, b = 1 / (1 + u), y / base
     front = (1 + w) * z * z * a * b
@@ -104,11 +108,3 @@ def _stirling_part(y: Floats, base: Floats, s: Floats, w: NDArray[Number]) -> ND
             homogeneous = homogeneous * a + power_b
             partial = partial + homogeneous
     return total
-
-
-def _per_argument(value: NDArray[Number], u: NDArray[Number]) -> NDArray[Number]:
-    """value/u where value vanishes quadratically at u = 0."""
-    zero = u == 0
-    if zero.any():
-        return np.where(zero, 0, value / np.where(zero, 1, u))
-    return value / u
