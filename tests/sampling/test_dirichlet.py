@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from goodness_of_fit import SIGNIFICANCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling_support import SIGNIFICANCE
 from scipy import stats
 
 from simplexdp.errors import InvalidArgument
@@ -86,6 +86,11 @@ def test_always_a_distribution_with_secure_entropy(total: float, cells: int) -> 
 
 def test_ten_million_cells() -> None:
     assert is_distribution(dirichlet(np.full(10_000_000, 1e-19), SeededEntropy(1)))
+
+
+def test_the_order_in_memory_costs_no_digits() -> None:
+    shapes = np.asfortranarray(np.full((3, 2_000_000), 1.5))
+    assert is_distribution(dirichlet(shapes, SeededEntropy(1)))
 
 
 def test_one_heavy_cell_beside_the_lightest() -> None:

@@ -33,8 +33,12 @@ def dirichlet(shape_parameters: NDArray[np.float64], entropy: Entropy) -> NDArra
     >>> bool(y.min() > 0), round(float(y.sum()), 12)
     (True, 1.0)
     """
-    shapes = np.asarray(shape_parameters, dtype=np.float64)
-    if shapes.ndim == 0 or shapes.shape[-1] < 2:
+    try:
+        # The last axis lies together in memory, so that it is summed pairwise and a long row keeps digits.
+        shapes = np.ascontiguousarray(shape_parameters, dtype=np.float64)
+    except (TypeError, ValueError):  # whose message may show a value
+        raise InvalidArgument("shape_parameters", "an array of numbers") from None
+    if shapes.shape[-1] < 2:
         raise InvalidArgument("shape_parameters", "an array of two or more cells along its last axis")
     if shapes.size == 0:
         return np.empty_like(shapes)

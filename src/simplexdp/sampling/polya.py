@@ -9,8 +9,8 @@ alone.
 Work and what it tells: a cell of shape n reads about `k 2ᵏ n / 64` words, so the time and the memory of a
 call depend on the counts behind n. With `upper`, a public bound on n, each cell is given the words that n =
 `upper` needs and passes through the same steps, so both depend on `upper` and the number of cells alone.
-Only a cell that still waits for its last head after that (a chance below 1e-30, by a surplus of twelve
-standard deviations) takes more.
+Only a cell that still waits for its last head after that (a chance below e⁻⁷² by Chernoff's bound) takes
+more.
 """
 
 from __future__ import annotations
@@ -151,13 +151,13 @@ def _scan_long(coins: NDArray[np.uint64], need: NDArray[np.int32], width: int) -
 def _select(word: NDArray[np.uint64], rank: NDArray[np.int32]) -> NDArray[np.int64]:
     """The position of the rank-th set bit of a word, by six halvings."""
     at = np.zeros(word.size, dtype=np.int64)
-    for half in (32, 16, 8, 4, 2, 1):
-        low = word & np.uint64((1 << half) - 1)
+    for bits in (32, 16, 8, 4, 2, 1):
+        low = word & np.uint64((1 << bits) - 1)
         count = np.bitwise_count(low).astype(np.int32)
         above = rank > count
         rank = np.where(above, rank - count, rank)
-        word = np.where(above, word >> np.uint64(half), low)
-        at += np.where(above, half, 0)
+        word = np.where(above, word >> np.uint64(bits), low)
+        at += np.where(above, bits, 0)
     return at
 
 

@@ -1,10 +1,13 @@
-"""Chi-square goodness of fit with pooled cells, for the samplers' tests."""
+"""What the samplers' tests share: chi-square goodness of fit with pooled cells, and sources that are
+watched."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+from simplexdp.sampling.entropy import SeededEntropy
 
 SIGNIFICANCE = 1e-4
 """A right sampler fails a test with this probability; seeds are fixed, so a passing test passes always. A
@@ -33,3 +36,31 @@ def p_value(
     table = np.array(pooled)
     statistic = ((table[:, 0] - table[:, 1]) ** 2 / table[:, 1]).sum()
     return float(stats.chi2.sf(statistic, len(table) - 1))
+
+
+class Counting(SeededEntropy):
+    """Counts the words, and has no generator of floating-point numbers."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.calls: list[int] = []
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        self.calls.append(size)
+        return super().words(size)
+
+    def generator(self) -> np.random.Generator:
+        raise AssertionError("the exact sampler asked for floating-point numbers")
+
+
+class Replay(SeededEntropy):
+    """Gives back the words it is told to."""
+
+    def __init__(self, words: list[int]) -> None:
+        super().__init__(0)
+        self.queue = words
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        taken, self.queue = self.queue[:size], self.queue[size:]
+        assert len(taken) == size
+        return np.array(taken, dtype=np.uint64)
