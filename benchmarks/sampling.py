@@ -35,9 +35,7 @@ def seconds(call: Callable[[], object], repeats: int = 3) -> float:
 
 def report(name: str, ours: float, peer: str, theirs: float, target: str) -> None:
     ratio = f"{theirs / ours:6.1f} x faster" if theirs > ours else f"{ours / theirs:6.1f} x slower"
-    line = (
-        f"{name:30} {ours / CELLS * 1e9:5.0f} ns a cell, {ratio} than {peer} ({theirs / CELLS * 1e9:.0f} ns)"
-    )
+    line = f"{name:30} {ours / CELLS * 1e9:5.0f} ns a cell, {ratio} than {peer} ({theirs / CELLS * 1e9:.0f} ns)"
     print(f"{line}; {target}")
 
 
@@ -66,9 +64,7 @@ def main() -> None:
         )
         upper = r * 30 + alpha
         ours = seconds(
-            lambda r=r, alpha=alpha, upper=upper: negative_binomial(
-                r * counts + alpha, 1, entropy, upper=upper
-            )
+            lambda r=r, alpha=alpha, upper=upper: negative_binomial(r * counts + alpha, 1, entropy, upper=upper)
         )
         report("  the same with constant work", ours, "OpenDP's Gaussian", gaussian_time, "counts up to 30")
     ours = seconds(lambda: counts + discrete_gaussian(CELLS, SIGMA**2, entropy))

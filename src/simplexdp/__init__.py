@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from . import errors
 from .accounting import PrivacyLoss, Sensitivity
 from .budget import Budget
-from .mechanisms import Dirichlet, Gaussian, Laplace, Polya, Release
+from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
 
 try:
     __version__ = version("simplexdp")
@@ -17,11 +17,11 @@ except PackageNotFoundError:  # run from a checkout that is not installed
 __all__ = [
     "Budget",
     "Dirichlet",
+    "Draw",
     "Gaussian",
     "Laplace",
     "Polya",
     "PrivacyLoss",
-    "Release",
     "Sensitivity",
     "__version__",
     "errors",

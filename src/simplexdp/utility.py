@@ -79,9 +79,7 @@ def exponential_mechanism_log_density(mechanism: Dirichlet, counts: ArrayLike, y
     u = mechanism.r * f + mechanism.alpha
     normaliser = mechanism.r * float(np.sum(xlogy(f, p)))  # what KL adds to Σ r f ln y
     log_beta = float(np.sum(gammaln(u)) - gammaln(np.sum(u)))
-    return (
-        -mechanism.r * total * kl + (mechanism.alpha - 1) * float(np.sum(np.log(point))) + normaliser - log_beta
-    )
+    return -mechanism.r * total * kl + (mechanism.alpha - 1) * float(np.sum(np.log(point))) + normaliser - log_beta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +95,8 @@ class PureDPRefutation:
 def refute_pure_dp(mechanism: Dirichlet, epsilon: float) -> PureDPRefutation:
     """Exhibit that the mechanism is not ε-DP, whatever its parameters.
 
-    With the moved record in one of two otherwise empty cells, the privacy loss at y is r·ln(y_i/y_j), which exceeds ε on
-    {y_i/y_j > e^{ε/r}}; `excess` is δ(ε) > 0, the probability mass by which that event breaks ε-DP.
+    With the moved record in one of two otherwise empty cells, the privacy loss at y is r·ln(y_i/y_j), which exceeds ε
+    on {y_i/y_j > e^{ε/r}}; `excess` is δ(ε) > 0, the probability mass by which that event breaks ε-DP.
     """
     epsilon = check_positive("epsilon", epsilon)
     excess = mechanism.loss().bounds(epsilon=epsilon).lower
@@ -119,5 +117,3 @@ def _profile(counts: ArrayLike) -> tuple[FloatArray, float]:
     if total <= 0:
         raise InvalidArgument("counts", "not all zero", hint="An empty table has no distribution.")
     return f, total
-
-

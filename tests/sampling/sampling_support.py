@@ -14,15 +14,11 @@ SIGNIFICANCE = 1e-4
 control with a wrong law must be rejected at the same level."""
 
 
-def p_value(
-    draws: NDArray[np.int64], support: NDArray[np.int64], probabilities: NDArray[np.float64]
-) -> float:
+def p_value(draws: NDArray[np.int64], support: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
     """The p-value of `draws` under a law on `support` (consecutive); the rest of the mass goes to the
     ends."""
     size = draws.size
-    observed = np.bincount(np.clip(draws - support[0], 0, support.size - 1), minlength=support.size).astype(
-        float
-    )
+    observed = np.bincount(np.clip(draws - support[0], 0, support.size - 1), minlength=support.size).astype(float)
     expected = np.asarray(probabilities, dtype=float) * size
     expected[-1] += size - expected.sum()
     pooled: list[list[float]] = [[0.0, 0.0]]

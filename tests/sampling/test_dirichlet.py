@@ -33,10 +33,7 @@ def test_margins_are_beta(shapes: tuple[float, float]) -> None:
     weight = stats.binomtest(inner.size, 20_000, high - low).pvalue if high - low < 1 else 1.0
     assert weight > SIGNIFICANCE
     if inner.size > 200:
-        assert (
-            stats.kstest(inner, lambda x: (stats.beta.cdf(x, a, b) - low) / (high - low)).pvalue
-            > SIGNIFICANCE
-        )
+        assert stats.kstest(inner, lambda x: (stats.beta.cdf(x, a, b) - low) / (high - low)).pvalue > SIGNIFICANCE
         wrong = stats.kstest(draws[:, 0], stats.beta(a * 1.1, b * 1.0).cdf).pvalue
         assert wrong < SIGNIFICANCE
 

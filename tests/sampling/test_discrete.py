@@ -196,9 +196,7 @@ def test_cells_and_tables_are_independent(draw: object) -> None:
     assert not np.array_equal(first, second)
 
 
-@pytest.mark.parametrize(
-    "value", [0, -1, Fraction(-1, 2), 1.5, True, "1", Fraction(MOST + 1), Fraction(1, 2 * MOST)]
-)
+@pytest.mark.parametrize("value", [0, -1, Fraction(-1, 2), 1.5, True, "1", Fraction(MOST + 1), Fraction(1, 2 * MOST)])
 @pytest.mark.parametrize(("draw", "name"), [(discrete_laplace, "scale"), (discrete_gaussian, "variance")])
 def test_bad_scales(draw: object, name: str, value: object) -> None:
     with pytest.raises(InvalidArgument) as caught:

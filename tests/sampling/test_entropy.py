@@ -49,9 +49,7 @@ def test_children_of_a_fork_never_repeat_a_generator_that_lived_before_it() -> N
 
     def draw() -> bytes:
         # A draw of 32 bits may use the second half of a word of which the first was used before the fork.
-        return (
-            generator.integers(0, 1 << 32, size=5, dtype=np.uint32).tobytes() + generator.random(4).tobytes()
-        )
+        return generator.integers(0, 1 << 32, size=5, dtype=np.uint32).tobytes() + generator.random(4).tobytes()
 
     before = draw()
     seen = [before, *(in_child(draw) for _ in range(3)), in_child(lambda: in_child(draw)), draw()]
@@ -157,9 +155,7 @@ def test_children_are_uncorrelated() -> None:
     """Signs of 40,000 words of each of 6 children: pairwise correlations within 5 standard deviations (p =
     9e-6)."""
     source = SeededEntropy(1)
-    signs = np.array(
-        [(source.child(f"table {i}").words(40_000) >> np.uint64(63)).astype(float) for i in range(6)]
-    )
+    signs = np.array([(source.child(f"table {i}").words(40_000) >> np.uint64(63)).astype(float) for i in range(6)])
     off = np.corrcoef(signs) - np.eye(6)
     assert np.abs(off).max() < 5 / np.sqrt(40_000)
 

@@ -41,9 +41,7 @@ def inexact(source: str) -> list[str]:
             found.append("/")
         if isinstance(node, (ast.Name, ast.Attribute)):
             name = node.id if isinstance(node, ast.Name) else node.attr
-            if name in INEXACT or name.startswith(
-                ("float", "double", "half", "single", "longdouble", "complex")
-            ):
+            if name in INEXACT or name.startswith(("float", "double", "half", "single", "longdouble", "complex")):
                 found.append(name)
     return found
 
@@ -53,9 +51,7 @@ def test_the_code_names_no_float(module: ModuleType) -> None:
     assert inexact(inspect.getsource(module)) == []
 
 
-@pytest.mark.parametrize(
-    "line", ["x = 1.0", "x = a / b", "a /= b", "np.sqrt(x)", "x.astype(np.float64)", "float(x)"]
-)
+@pytest.mark.parametrize("line", ["x = 1.0", "x = a / b", "a /= b", "np.sqrt(x)", "x.astype(np.float64)", "float(x)"])
 def test_the_reading_can_fail(line: str) -> None:
     assert inexact(line)
 

@@ -75,7 +75,7 @@ class Composition:
 
     def log_envelope(self, c: float, t: FloatArray) -> FloatArray:
         """ln of a bound on |exp K(c + iτ)| for all τ ≥ t: smooth terms decrease, discrete ones are at most K(c)."""
-        w = c + 1j * t
+        w = c + 1j * t.astype(np.complex128)
         total: FloatArray = np.real(self._gammas.log_mgf(w)) if self._gammas else np.zeros(t.shape)
         for term, times in self._others:
             if isinstance(term, LatticeTerm):
@@ -90,7 +90,8 @@ class Composition:
             return Interval(0.0, 0.0)
         discrete = [isinstance(term, LatticeTerm) for term, _ in self.bag]
         if all(discrete):
-            return lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
+            found = lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
+            return Interval(max(0.0, found.lower), min(1.0, found.upper))
         if all(d or isinstance(term, SmoothTerm) for d, (term, _) in zip(discrete, self.bag, strict=True)):
             try:
                 return contour_delta(self, epsilon)

@@ -148,7 +148,7 @@ def _period(
 def _reach(loss: Cumulants, line: _Line, start: float) -> float:
     """A height T at which |exp(K(c+iT))| has fallen to e^_TAIL of its value on the axis."""
     top = line.c * float(loss.rates(np.array([line.c]))[0])
-    heights = start * 2.0 ** np.arange(0, 48, 2)
+    heights: FloatArray = start * 2.0 ** np.arange(0.0, 48.0, 2.0)
     fall = loss.log_envelope(line.c, heights) - top
     below = np.flatnonzero(fall <= _TAIL)
     if not below.size:
@@ -156,7 +156,7 @@ def _reach(loss: Cumulants, line: _Line, start: float) -> float:
     first = int(below[0])
     if first == 0:
         return float(heights[0])
-    finer = heights[first - 1] * 4.0 ** np.linspace(0, 1, 17)[1:]
+    finer: FloatArray = heights[first - 1] * 4.0 ** np.linspace(0, 1, 17)[1:]
     fall = loss.log_envelope(line.c, finer) - top
     return float(finer[np.argmax(fall <= _TAIL)])
 
@@ -176,8 +176,8 @@ def _trapezoid(
         raise TooManyPoints
     total = magnitude = 0.0
     for begin in range(0, points + 1, _CHUNK):
-        t = step * np.arange(begin, min(begin + _CHUNK, points + 1))
-        w = line.c + 1j * t
+        t = step * np.arange(begin, min(begin + _CHUNK, points + 1), dtype=np.float64)
+        w = line.c + 1j * t.astype(np.complex128)
         logs = loss.log_mgf(w) - w * epsilon - line.exponent
         values = np.exp(logs) / (w * (w + 1))
         weights = np.where(t == 0, 1.0, 2.0)

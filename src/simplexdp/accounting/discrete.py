@@ -22,6 +22,7 @@ _DEPTH = 45.0
 """A window ends where the tilted mass has fallen by exp(−45) from its peak."""
 _MOST_ATOMS = 1 << 23
 _CHUNK = 1 << 21
+_LARGEST_INTEGER = 2.0**50
 _FEWER = "Take noise of a smaller standard deviation or fewer flips."
 
 
@@ -178,9 +179,7 @@ class NegativeBinomialTerm(_IntegerLaw):
         if self.shape_p == self.shape_q:
             raise InvalidArgument("shape_p", "different from shape_q", got=self.shape_p)
         if self.flips > 20:
-            raise InvalidArgument(
-                "flips", "at most 20", got=self.flips, hint="The loss has about 2^flips atoms"
-            )
+            raise InvalidArgument("flips", "at most 20", got=self.flips, hint="The loss has about 2^flips atoms")
 
     @property
     def _p(self) -> float:
@@ -224,13 +223,15 @@ class NegativeBinomialTerm(_IntegerLaw):
         if start <= 0:
             return 0.0, 1 / max(-start, self._p)
         low, high = 0.0, max(p, q) / self._p
-        while ratio(high) > 0:
+        while ratio(high) > 0 and high <= _LARGEST_INTEGER:
             low, high = high, 2 * high
+        if high > _LARGEST_INTEGER:
+            raise NumericalError(f"The tilted law of {self!r} lies beyond exact integers")
         while high - low > 0.5:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if ratio(middle) > 0 else (low, middle)
-        curvature = 1 / (low + 1) + tilt / (low + q) - (1 + tilt) / (low + p)
-        return low, 1 / math.sqrt(max(curvature, (self._p / 64) ** 2))
+        curvature = 1 / (low + 1) + (tilt * shift - (low + q)) / ((low + q) * (low + p))
+        return low, 1 / math.sqrt(curvature) if curvature > 0 else low + 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,14 +112,10 @@ class PrivacyLoss:
             return Interval(0.0, 0.0)
         target = math.log(delta)
         start = max(self._guess(delta), 1e-9)
-        upper = smallest_that_fits(
-            lambda epsilon: _log(self.bounds(epsilon=epsilon).upper) - target, start, rtol=1e-11
-        )
+        upper = smallest_that_fits(lambda epsilon: _log(self.bounds(epsilon=epsilon).upper) - target, start, rtol=1e-11)
         if math.isinf(upper) or at_zero.lower <= delta:
             return Interval(0.0, upper)
-        lower = largest_that_fits(
-            lambda epsilon: target - _log(self.bounds(epsilon=epsilon).lower), upper, rtol=1e-11
-        )
+        lower = largest_that_fits(lambda epsilon: target - _log(self.bounds(epsilon=epsilon).lower), upper, rtol=1e-11)
         return Interval(min(lower, upper), upper)
 
     def _guess(self, delta: float) -> float:

@@ -45,9 +45,7 @@ def account(
             }
         )
         return
-    rows = [
-        [view["view"], number(view["lower"]), number(view["upper"]), number(view.get("paper"))] for view in views
-    ]
+    rows = [[view["view"], number(view["lower"]), number(view["upper"]), number(view.get("paper"))] for view in views]
     print_table(
         f"{tables} × {built} under {relation}",
         ["view", "at least", "guaranteed", "the paper's bound"],

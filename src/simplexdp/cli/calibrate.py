@@ -13,6 +13,7 @@ from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import Infeasible, InvalidArgument
 from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
 from ..mechanisms.auto import choose
+from ..mechanisms.dirichlet import zipf_profile
 from .options import Json, NeighboursOption, Tables, budget_from, number, print_json, print_table
 
 AnyMechanism = Dirichlet | Polya | Gaussian | Laplace
@@ -48,7 +49,7 @@ def calibrate(
     names = list(makers) if mechanism == "all" else [mechanism]
     results = [_result(name, makers[name](), budget, tables, relation) for name in names]
     if "dirichlet" in names or mechanism == "all":
-        results.append(_paper(budget, tables, relation))
+        results.append(_paper(budget, tables, relation, total, cells))
     if as_json:
         print_json({"budget": str(budget), "tables": tables, "neighbours": relation, "results": results})
         return
@@ -86,15 +87,13 @@ def _noise(mechanism: AnyMechanism) -> float:
     return math.sqrt(mechanism.noise_variance)
 
 
-def _result(
-    name: str, mechanism: AnyMechanism, budget: Budget, tables: int, neighbours: Neighbours
-) -> dict[str, Any]:
+def _result(name: str, mechanism: AnyMechanism, budget: Budget, tables: int, neighbours: Neighbours) -> dict[str, Any]:
     loss = tables * mechanism.loss(neighbours)
     spent = math.exp(loss.excess(budget))
     return {"choice": name, "parameters": str(mechanism), "noise": _noise(mechanism), "spent": spent}
 
 
-def _paper(budget: Budget, tables: int, neighbours: Neighbours) -> dict[str, Any]:
+def _paper(budget: Budget, tables: int, neighbours: Neighbours, total: float, cells: int) -> dict[str, Any]:
     """Algorithm 1 with the budget divided over the tables, at the best order where the order is free."""
     choice = "the paper's Algorithm 1"
     if neighbours != "replace-one":
@@ -103,26 +102,26 @@ def _paper(budget: Budget, tables: int, neighbours: Neighbours) -> dict[str, Any
         if budget.order is not None:
             found = Dirichlet.algorithm1(order=budget.order, epsilon=budget.epsilon / tables)
         else:
-            found = best_algorithm1(budget, tables)
+            found = best_algorithm1(budget, tables, total, cells)
     except Infeasible as error:
         return {"choice": choice, "parameters": f"infeasible: {error}"}
     return _result(choice, found, budget, tables, neighbours)
 
 
-def best_algorithm1(budget: Budget, tables: int) -> Dirichlet:
-    """Algorithm 1 at the order with the least noise at an empty cell, √α/r, for an (ε, δ) budget."""
+def best_algorithm1(budget: Budget, tables: int, total: float, cells: int) -> Dirichlet:
+    """Algorithm 1 at the order with the lowest expected KL on a Zipf table of this size, for an (ε, δ) budget."""
     assert budget.delta is not None
+    profile = zipf_profile(total, cells)
 
     def at(order: float) -> Dirichlet:
         spend = rdp_for_epsilon(order, budget.epsilon, budget.delta or 0.0)
         return Dirichlet.algorithm1(order=order, epsilon=spend / tables)
 
-    def noise(order: float) -> float:
+    def kl(order: float) -> float:
         try:
-            found = at(order)
+            return at(order).expected_kl_of_profile(profile)
         except Infeasible:
             return math.inf
-        return math.sqrt(found.alpha) / found.r
 
-    order, _ = best_order(noise, 1e6)
+    order, _ = best_order(kl, 1e6)
     return at(order)

@@ -23,7 +23,7 @@ def demo() -> None:
     budget = Budget(epsilon=1.0, delta=1e-5)
     typer.echo(f"The paper's histogram {HISTOGRAM}, {total} records, budget {budget}, replace-one.\n")
 
-    paper = best_algorithm1(budget, 1)
+    paper = best_algorithm1(budget, 1, total, cells)
     gohari = gohari_guarantee(r=paper.r, alpha=paper.alpha, total=total, cells=cells, delta=1e-5)
     loss = paper.loss()
     print_table(
@@ -35,7 +35,7 @@ def demo() -> None:
             ["exact", number(loss.epsilon(1e-5))],
         ],
     )
-    choices = {
+    choices: dict[str, Dirichlet | Laplace | Gaussian | Polya] = {
         "Dirichlet, the paper's Algorithm 1": paper,
         "Dirichlet, exact accounting": Dirichlet.calibrate(budget, total=total, cells=cells),
         "Laplace noise": Laplace.calibrate(budget),
@@ -57,9 +57,7 @@ def demo() -> None:
     release = mechanism.release(counts)
     noisy = np.maximum(release.values, 0) + math.sqrt(Gaussian.calibrate(budget).noise_variance) / 2
     q, p = noisy / noisy.sum(), counts / total
-    rows = [
-        [str(i + 1), f"{p[i]:.4f}", str(release.values[i]), f"{q[i]:.4f}"] for i in range(cells)
-    ]
+    rows = [[str(i + 1), f"{p[i]:.4f}", str(release.values[i]), f"{q[i]:.4f}"] for i in range(cells)]
     print_table(
         f"A release by {mechanism}",
         ["cell", "share in the data (private)", "released", "published share"],

@@ -24,9 +24,7 @@ NeighboursOption = Annotated[
 def budget_from(epsilon: float | None, delta: float | None, order: float | None) -> Budget:
     """The budget that the options describe."""
     if epsilon is None:
-        raise InvalidArgument(
-            "--epsilon", "given", hint="Add --delta for (ε, δ)-DP or --order for Rényi DP."
-        )
+        raise InvalidArgument("--epsilon", "given", hint="Add --delta for (ε, δ)-DP or --order for Rényi DP.")
     if (delta is None) == (order is None):
         raise InvalidArgument("--delta", "given, or else --order", hint="Exactly one of the two makes a budget.")
     return Budget(epsilon=epsilon, delta=delta, order=order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..budget import Budget, Neighbours
-from .noise import Gaussian
+from .noise import Gaussian, Laplace
 from .polya import Polya
 
 
@@ -15,17 +15,18 @@ def choose(
     total: float | None = None,
     cells: int | None = None,
     rows: int = 1,
-) -> Polya | Gaussian:
-    """The one of Pólya and discrete Gaussian with the smaller noise variance at the average count.
+) -> Polya | Gaussian | Laplace:
+    """The one of Pólya, discrete Gaussian and discrete Laplace with the smallest noise variance at the average count.
 
-    The Pólya noise grows with the count, so it wins with many cells and small counts; without a public size the
-    discrete Gaussian is the safe choice.
+    Laplace noise wins for one or a few tables at a moderate δ, Gaussian and Pólya noise for many tables. The Pólya
+    noise grows with the count, so it wins with many cells and small counts; without a public size it is not considered.
     """
-    gaussian = Gaussian.calibrate(budget, tables=tables, neighbours=neighbours, rows=rows)
+    settings = {"tables": tables, "rows": rows}
+    gaussian = Gaussian.calibrate(budget, neighbours=neighbours, **settings)
+    laplace = Laplace.calibrate(budget, neighbours=neighbours, **settings)
+    noise = gaussian if gaussian.noise_variance <= laplace.noise_variance else laplace
     if total is None or cells is None:
-        return gaussian
-    polya = Polya.calibrate(
-        budget, tables=tables, neighbours=neighbours, total=total, cells=cells, rows=rows
-    )
+        return noise
+    polya = Polya.calibrate(budget, neighbours=neighbours, total=total, cells=cells, **settings)
     average = polya.variance + polya.slope * total / cells
-    return polya if average <= gaussian.noise_variance else gaussian
+    return polya if average <= noise.noise_variance else noise

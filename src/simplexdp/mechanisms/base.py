@@ -1,4 +1,4 @@
-"""What mechanisms share: checked counts, the release they return, and calibration to a budget."""
+"""What mechanisms share: checked counts, the draw they return, and calibration to a budget."""
 
 from __future__ import annotations
 
@@ -37,8 +37,14 @@ class Mechanism(Protocol):
         """One draw for checked counts. Private in, public out."""
 
 
+def describe(mechanism: Mechanism) -> str:
+    """The mechanism and its parameters to six digits, for people."""
+    inside = ", ".join(f"{name}={value:.6g}" for name, value in mechanism.parameters.items())
+    return f"{type(mechanism).__name__}({inside})"
+
+
 @dataclass(frozen=True, kw_only=True)
-class Release:
+class Draw:
     """A public draw with what is needed to judge it."""
 
     mechanism: Mechanism
@@ -53,7 +59,7 @@ class Release:
 
     def __str__(self) -> str:
         mark = "" if self.private else " (not private: seeded draw)"
-        return f"release of {self.values.size} cells by {self.mechanism} under {self.neighbours}{mark}"
+        return f"draw over {self.values.size} cells by {self.mechanism} under {self.neighbours}{mark}"
 
 
 def checked_counts(counts: ArrayLike) -> IntArray:
@@ -78,12 +84,12 @@ def checked_counts(counts: ArrayLike) -> IntArray:
 
 def release_counts(
     mechanism: Mechanism, counts: ArrayLike, neighbours: Neighbours, entropy: Entropy | int | None
-) -> Release:
+) -> Draw:
     """Check, draw once, and say what was drawn."""
     source = entropy_from(entropy)
     loss = mechanism.loss(neighbours)  # before the draw: an unknown relation must not cost one
     values = mechanism.draw(checked_counts(counts), source)
-    return Release(
+    return Draw(
         mechanism=mechanism,
         neighbours=neighbours,
         values=values,

@@ -23,11 +23,12 @@ from ..numerics.roots import largest_that_fits
 from ..sampling.dirichlet import dirichlet
 from ..sampling.entropy import Entropy, entropy_from
 from .base import (
+    Draw,
     FloatArray,
     IntArray,
-    Release,
     calibrate_upwards,
     checked_counts,
+    describe,
     noise_scale,
     release_counts,
 )
@@ -48,6 +49,8 @@ class Dirichlet:
         object.__setattr__(self, "r", check_positive("r", self.r))
         object.__setattr__(self, "alpha", check_positive("alpha", self.alpha))
 
+    __str__ = describe
+
     @property
     def name(self) -> str:
         """The name used in files."""
@@ -60,9 +63,7 @@ class Dirichlet:
 
     # -- privacy -------------------------------------------------------------------------------------------------
 
-    def loss(
-        self, neighbours: Neighbours = "replace-one", *, rows: int = 1, lower: float = 0.0
-    ) -> PrivacyLoss:
+    def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1, lower: float = 0.0) -> PrivacyLoss:
         """The exact loss of one count table, however many cells and strata it has.
 
         Args:
@@ -78,9 +79,7 @@ class Dirichlet:
             bags: tuple[Any, ...] = (((remove, 1),), ((add, 1),))
         else:
             if alpha < 0.5:
-                raise Infeasible(
-                    "a guarantee for persons with several rows needs alpha of at least 1/2", floor=0.5
-                )
+                raise Infeasible("a guarantee for persons with several rows needs alpha of at least 1/2", floor=0.5)
             bags = (((RenyiOnly(remove), 1),), ((RenyiOnly(add), 1),))
         if check_neighbours(neighbours) == "replace-one":
             return PrivacyLoss(neighbours, (bags[0] + bags[1],))
@@ -95,7 +94,8 @@ class Dirichlet:
 
     def draw(self, counts: IntArray, entropy: Entropy) -> FloatArray:
         """One draw over all cells; the cells may have any shape."""
-        return dirichlet(self.r * counts.ravel() + self.alpha, entropy).reshape(counts.shape)
+        shapes = self.r * counts.ravel().astype(np.float64) + self.alpha
+        return dirichlet(shapes, entropy).reshape(counts.shape)
 
     def release(
         self,
@@ -104,7 +104,7 @@ class Dirichlet:
         neighbours: Neighbours = "replace-one",
         entropy: Entropy | int | None = None,
         sensitivity: Sensitivity | None = None,
-    ) -> Release:
+    ) -> Draw:
         """Draw once. With `sensitivity` the counts may be any non-negative query and Theorem 1's bound holds."""
         if sensitivity is None:
             return release_counts(self, counts, neighbours, entropy)
@@ -114,7 +114,7 @@ class Dirichlet:
         source = entropy_from(entropy)
         loss = self.bound(sensitivity, neighbours)
         values = dirichlet(self.r * query.ravel() + self.alpha, source).reshape(query.shape)
-        return Release(
+        return Draw(
             mechanism=self,
             neighbours=neighbours,
             values=values,
@@ -129,6 +129,10 @@ class Dirichlet:
         """E KL(f/N ‖ y) = Σ p ln p − Σ p (ψ(r f + α) − ψ(rN + dα)); reads the counts, so it is not private."""
         f = checked_counts(counts).ravel().astype(np.float64)
         return _expected_kl(f, self.r, self.alpha)
+
+    def expected_kl_of_profile(self, profile: FloatArray) -> float:
+        """The same for a public stand-in of the counts, which need not be whole."""
+        return _expected_kl(profile, self.r, self.alpha)
 
     def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:
         """Values in count units, their noise variance at an empty cell, and how it grows with the count."""

@@ -16,13 +16,13 @@ from ..accounting.person import RenyiOnly
 from ..accounting.smooth import GaussianTerm
 from ..accounting.terms import Term
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
-from ..numerics.roots import smallest_integer_that_fits
+from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
 from ..sampling.discrete import discrete_gaussian, discrete_laplace
 from ..sampling.entropy import Entropy
-from .base import FloatArray, IntArray, Release, calibrate_upwards, noise_scale, release_counts
+from .base import Draw, FloatArray, IntArray, calibrate_upwards, describe, noise_scale, release_counts
 from .expected import Law, expected_kl
 
-_BITS = 24
+_BITS = 36
 """Scales are rounded up to this many significant bits, so that the sampler can work with small integers."""
 
 
@@ -48,7 +48,7 @@ class _IntegerNoise:
         *,
         neighbours: Neighbours = "replace-one",
         entropy: Entropy | int | None = None,
-    ) -> Release:
+    ) -> Draw:
         """Draw once: the counts plus independent integer noise."""
         return release_counts(self, counts, neighbours, entropy)  # type: ignore[arg-type]  # a mixin of mechanisms
 
@@ -91,6 +91,8 @@ class Gaussian(_IntegerNoise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
 
+    __str__ = describe
+
     @property
     def name(self) -> str:
         """The name used in files."""
@@ -109,12 +111,12 @@ class Gaussian(_IntegerNoise):
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers; for persons with several rows the Rényi bound λΔ²/2σ² with Δ² = m² a cell."""
         if check_whole("rows", rows) == 1:
-            return _two_cells(DiscreteGaussianTerm(self.variance, 1), neighbours)
+            return _two_cells(DiscreteGaussianTerm(variance=self.variance), neighbours)
         return _two_cells(RenyiOnly(GaussianTerm(rows**2 / float(self.variance) * (1 + 1e-15))), neighbours)
 
     def continuous_loss(self, l2: float = math.sqrt(2), neighbours: Neighbours = "replace-one") -> PrivacyLoss:
         """The loss of continuous Gaussian noise on a query of this ℓ₂ sensitivity; not of what `release` draws."""
-        bag = ((GaussianTerm((l2 / self.sigma) ** 2),  1),)
+        bag = ((GaussianTerm((l2 / self.sigma) ** 2), 1),)
         return PrivacyLoss(neighbours, (bag,) if check_neighbours(neighbours) == "replace-one" else (bag, bag))
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
@@ -139,17 +141,14 @@ class Gaussian(_IntegerNoise):
         """The smallest σ for which `tables` releases fit the budget; the next smaller variance would exceed it."""
         tables = check_whole("tables", tables)
         start = noise_scale(budget, tables) * rows / (math.sqrt(2) if neighbours == "add-remove" else 1.0)
-        # A first pass on continuous noise gives the binade; the variance is then a whole number of its last bits.
-        near = calibrate_upwards(
-            lambda s: tables * cls(sigma=s).loss(neighbours, rows=rows), budget, start, rtol=1e-3
-        )
-        unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)
 
-        def fits(units: int) -> bool:
-            candidate = cls(sigma=math.sqrt(units * unit))
-            return (tables * candidate.loss(neighbours, rows=rows)).fits(budget)
+        def excess(sigma: float) -> float:
+            return (tables * cls(sigma=sigma).loss(neighbours, rows=rows)).excess(budget)
 
-        return cls(sigma=math.sqrt(smallest_integer_that_fits(fits, math.ceil(near**2 / unit)) * unit))
+        near = smallest_that_fits(excess, start, rtol=1e-3)
+        unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)  # the last bit of a variance of this size
+        units = smallest_integer_that_fits(lambda n: excess(math.sqrt(n * unit)), math.ceil(near**2 / unit))
+        return cls(sigma=math.sqrt(units * unit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +159,8 @@ class Laplace(_IntegerNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
+
+    __str__ = describe
 
     @property
     def name(self) -> str:
@@ -179,9 +180,10 @@ class Laplace(_IntegerNoise):
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers: a cell moved by one is randomised response with ε = 1/scale."""
         if check_whole("rows", rows) == 1:
-            return _two_cells(DiscreteLaplaceTerm(self.rational_scale, 1), neighbours)
+            return _two_cells(DiscreteLaplaceTerm(scale=self.rational_scale), neighbours)
         return _two_cells(
-            RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)), neighbours
+            RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)),
+            neighbours,
         )
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
@@ -206,6 +208,8 @@ class Laplace(_IntegerNoise):
         """The smallest scale for which `tables` releases fit the budget."""
         tables = check_whole("tables", tables)
         scale = calibrate_upwards(
-            lambda b: tables * cls(scale=b).loss(neighbours, rows=rows), budget, noise_scale(budget, tables) * rows
+            lambda b: tables * cls(scale=b).loss(neighbours, rows=rows),
+            budget,
+            noise_scale(budget, tables) * rows,
         )
         return cls(scale=scale)

@@ -17,7 +17,7 @@ from ..budget import Budget, Neighbours, check_neighbours, check_positive, check
 from ..numerics.roots import smallest_integer_that_fits
 from ..sampling.entropy import Entropy
 from ..sampling.polya import negative_binomial
-from .base import FloatArray, IntArray, Release, noise_scale, release_counts
+from .base import Draw, FloatArray, IntArray, describe, noise_scale, release_counts
 from .expected import Law, expected_kl
 
 MOST_FLIPS = 1 << 17
@@ -40,6 +40,8 @@ class Polya:
         for name in ("r", "alpha", "flips"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
 
+    __str__ = describe
+
     @property
     def name(self) -> str:
         """The name used in files."""
@@ -53,7 +55,7 @@ class Polya:
     @property
     def odds(self) -> int:
         """c = (1−p)/p, the expected number of tails a head."""
-        return 2**self.flips - 1
+        return int(2**self.flips) - 1
 
     @property
     def variance(self) -> float:
@@ -69,12 +71,11 @@ class Polya:
         """The exact loss of one table on its lattice; persons with several rows through the gamma curve above it."""
         high, low = self.alpha + self.r, self.alpha
         if check_whole("rows", rows) == 1:
-            remove: Any = ((NegativeBinomialTerm(high, low, self.flips), 1),)
-            add: Any = ((NegativeBinomialTerm(low, high, self.flips), 1),)
+            remove: Any = ((NegativeBinomialTerm(shape_p=high, shape_q=low, flips=self.flips), 1),)
+            add: Any = ((NegativeBinomialTerm(shape_p=low, shape_q=high, flips=self.flips), 1),)
         else:
             remove, add = (
-                ((RenyiOnly(GammaTerm(float(rows * self.r), float(low), removing)), 1),)
-                for removing in (True, False)
+                ((RenyiOnly(GammaTerm(float(rows * self.r), float(low), removing)), 1),) for removing in (True, False)
             )
         if check_neighbours(neighbours) == "replace-one":
             return PrivacyLoss(neighbours, (remove + add,))
@@ -90,7 +91,7 @@ class Polya:
         *,
         neighbours: Neighbours = "replace-one",
         entropy: Entropy | int | None = None,
-    ) -> Release:
+    ) -> Draw:
         """Draw once."""
         return release_counts(self, counts, neighbours, entropy)
 
@@ -134,15 +135,15 @@ class Polya:
             r = _choose_r(noise_scale(budget, tables) * rows, flips, total, cells)
         r = check_whole("r", r)
 
-        def fits(alpha: int) -> bool:
-            return (tables * cls(r=r, alpha=alpha, flips=flips).loss(neighbours, rows=rows)).fits(budget)
+        def excess(alpha: int) -> float:
+            return (tables * cls(r=r, alpha=alpha, flips=flips).loss(neighbours, rows=rows)).excess(budget)
 
         odds = 2**flips - 1
         sigma = noise_scale(budget, tables) * rows
         if neighbours == "add-remove":
             sigma /= math.sqrt(2)
         start = math.ceil(r * r * sigma**2 * odds / (odds + 1))
-        return cls(r=r, alpha=smallest_integer_that_fits(fits, start), flips=flips)
+        return cls(r=r, alpha=smallest_integer_that_fits(excess, start), flips=flips)
 
 
 def _choose_r(sigma: float, flips: int, total: float | None, cells: int | None) -> int:

@@ -35,8 +35,9 @@ def _log1p_ratios(u: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]
         ratio = _series(u)
         return ratio, u + (1 + u) * ratio
     large = np.where(small, 1, u)
-    log = np.log1p(large) if u.dtype.kind == "f" else np.log(1 + large)
-    ratio, phi = log / large - 1, (1 + large) * log / large - 1
+    log: NDArray[Number] = np.log1p(large) if u.dtype.kind == "f" else np.log(1 + large)
+    ratio = log / large - 1
+    phi: NDArray[Number] = (1 + large) * log / large - 1
     if small.any():
         near = _series(np.where(small, u, 0))
         return np.where(small, near, ratio), np.where(small, u + (1 + u) * near, phi)

@@ -91,28 +91,50 @@ def _search(excess: Callable[[float], float], start: float, rtol: float) -> floa
     return high
 
 
-def smallest_integer_that_fits(fits: Callable[[int], bool], start: int, *, at_least: int = 1) -> int:
-    """The smallest integer ≥ `at_least` that fits, for a condition that stays true once it is true."""
-    low, high, step = at_least - 1, max(start, at_least), 1
-    if fits(high):
-        while high - step > low:
-            if fits(high - step):
-                high -= step
-                step *= 2
-            else:
-                low = high - step
-                break
+def smallest_integer_that_fits(excess: Callable[[int], float], start: int, *, at_least: int = 1) -> int:
+    """The smallest integer n ≥ `at_least` with excess(n) ≤ 0, for an excess that decreases in n.
+
+    Both n and, unless it is the first allowed, n − 1 have been evaluated, so the answer is exactly the first that fits.
+    """
+    values: dict[int, float] = {}
+
+    def at(n: int) -> float:
+        if n not in values:
+            values[n] = excess(n)
+        return values[n]
+
+    low, high = at_least - 1, max(start, at_least)
+    step = max(1, high // 64)
+    if at(high) <= 0:
+        while high - step > low and at(high - step) <= 0:
+            high -= step
+            step *= 4
+        low = max(low, high - step)
     else:
         low = high
-        while not fits(high := low + step):
-            low = high
-            step *= 2
-            if high > 1 << 62:
+        while at(low + step) > 0:
+            low += step
+            step *= 4
+            if low > 1 << 62:
                 raise NumericalError("no integer below 2^62 fits")
+        high = low + step
+    stalled = 0
     while high - low > 1:
         middle = (low + high) // 2
-        if fits(middle):
+        if low in values and math.isfinite(at(low)) and math.isfinite(at(high)) and stalled < 2:
+            # False position in ln n; after two steps that shrink the bracket little, bisect.
+            share = at(low) / (at(low) - at(high))
+            guess = math.exp(math.log(low) + share * (math.log(high) - math.log(low))) if low > 0 else middle
+            middle = min(max(round(guess), low + 1), high - 1)
+        width = high - low
+        if at(middle) <= 0:
+            # The neighbour below is very likely the end of the search when the guess was good.
             high = middle
+            if middle - 1 > low and at(middle - 1) > 0:
+                low = middle - 1
         else:
             low = middle
+            if middle + 1 < high and at(middle + 1) <= 0:
+                high = middle + 1
+        stalled = stalled + 1 if high - low > 0.5 * width else 0
     return high

@@ -89,9 +89,7 @@ def _read(need: NDArray[np.int64], tails: NDArray[np.int64], flips: int, entropy
         waiting = waiting[need[waiting] > 0]
 
 
-def _read_evenly(
-    need: NDArray[np.int64], tails: NDArray[np.int64], flips: int, entropy: Entropy, upper: int
-) -> None:
+def _read_evenly(need: NDArray[np.int64], tails: NDArray[np.int64], flips: int, entropy: Entropy, upper: int) -> None:
     """Give every cell the words that `upper` heads need, in the same steps."""
     # b coins hold upper heads but for 12 deviations: b/2ᵏ − 12 √(b/2ᵏ) ≥ upper, solved with heads = b/2ᵏ.
     heads = upper + 144 + 12 * isqrt(upper + 144)
