@@ -180,9 +180,7 @@ def _common_divisor(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
-def _exact(
-    factor: Factor, step: float
-) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.int64]], FloatArray]:
+def _exact(factor: Factor, step: float) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.int64]], FloatArray]:
     assert factor.spacing is not None
     ratio = round(float(factor.spacing) / step)
     return float(factor.losses[0]), ratio * np.arange(len(factor.losses)), factor.masses

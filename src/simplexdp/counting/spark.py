@@ -61,16 +61,12 @@ def count_frame(
         narrow = _narrow(frame, request)
     seed = None
     if generator is not None:
-        narrow = narrow.repartition(
-            "`" + _escaped(request.person or "") + "`"
-        )  # all rows of a person in one place
+        narrow = narrow.repartition("`" + _escaped(request.person or "") + "`")  # all rows of a person in one place
         seed = generator.integers(0, 1 << 63, 4).tolist()
     work = _worker(request.specs, layout, request.person, rows_per_person, seed)
     cells = layout.cells()
     reducers = max(1, min(64, math.ceil(cells / _CHUNK)))
-    with engine_errors(
-        f"{_LABEL}: the job did not finish", "An executor may have died; the Spark logs tell."
-    ):
+    with engine_errors(f"{_LABEL}: the job did not finish", "An executor may have died; the Spark logs tell."):
         merged = narrow.mapInArrow(work, _FIELDS).repartition(reducers, "chunk").mapInArrow(_merge, _FIELDS)
         found = merged.collect()
     flat = np.zeros(cells, np.int64)
