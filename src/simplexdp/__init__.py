@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from . import errors
+from ._version import __version__
 from .accounting import PrivacyLoss, Sensitivity
 from .budget import Budget
+from .counting import CellNumbers, Files, Query, count
+from .estimation import NoisyCounts, estimate
 from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
-
-try:
-    __version__ = version("simplexdp")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    __version__ = "0+unknown"
+from .models import Certificate, Release
+from .pipeline import release, release_distribution
+from .schema import Categories, Numeric, Quantiles, Schema
+from .tables import CountTable
 
 __all__ = [
     "Budget",
+    "Categories",
+    "CellNumbers",
+    "Certificate",
+    "CountTable",
     "Dirichlet",
     "Draw",
+    "Files",
     "Gaussian",
     "Laplace",
+    "NoisyCounts",
+    "Numeric",
     "Polya",
     "PrivacyLoss",
+    "Quantiles",
+    "Query",
+    "Release",
+    "Schema",
     "Sensitivity",
     "__version__",
+    "count",
     "errors",
+    "estimate",
+    "release",
+    "release_distribution",
 ]
