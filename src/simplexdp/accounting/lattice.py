@@ -1,11 +1,11 @@
-"""Profiles δ(ε) of discrete losses: exact for one or two terms and on a common lattice, upper bounds otherwise.
+"""Profiles δ(ε) of discrete losses: exact for two terms or a common lattice, tight bounds otherwise.
 
 Everything is computed under the tilted law P_c ∝ P·e^{cL}, with c > 0 near the saddle point:
 
     δ(ε) = E_P (1 − e^{ε−L})₊ = e^{K(c)−cε} · E_c φ(L − ε),   φ(y) = e^{−cy} (1 − e^{−y})₊ ≤ φ_max.
 
-The expectation is of order one there however small δ is, and whatever is left out of a window under the tilted law
-costs at most φ_max times its mass.
+The expectation is of the order of φ_max there however small δ is, and whatever is left out of a window under the
+tilted law costs at most φ_max times its mass.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from simplexdp.accounting.convolution import Factor, convolve
+from simplexdp.accounting.stable import log_sum_exp
 from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
 from simplexdp.errors import InvalidArgument, NumericalError
 
@@ -39,10 +39,10 @@ class Bounds(NamedTuple):
 def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, tolerance: float = 1e-6) -> Bounds:
     """Bounds of δ(ε) of the composition of terms with multiplicities.
 
-    One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions put
-    each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P and under
-    Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots", Doroshenko et al.
-    2022); the grid is chosen so that it grows by about `tolerance` relatively.
+    One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions
+    put each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P and
+    under Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots",
+    Doroshenko et al. 2022); the grid is chosen so that it grows by about `tolerance` relatively.
 
     >>> from simplexdp.accounting.discrete import RandomisedResponseTerm
     >>> print(f"{lattice_delta([(RandomisedResponseTerm(epsilon=1.0), 2)], 1.0).upper:.12f}")
@@ -135,12 +135,12 @@ def _tail_integrals(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray,
 
 
 def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
-    """δ of one or two lists of atoms: for each atom of the first, the profile of the second at what remains of ε."""
+    """δ of one or two lists: for each atom of the first, the profile of the second at what remains of ε."""
     first, second = lists if len(lists) == 2 else (Atoms(np.zeros(1), np.zeros(1)), lists[0])
     log_scale, masses, range_ = 0.0, [], 0.0
     for atoms in (first, second):
         exponents = atoms.log_probabilities + c * atoms.losses
-        K = float(logsumexp(exponents))
+        K = log_sum_exp(exponents)
         mean = float(np.exp(exponents - K) @ atoms.losses)
         # Centred at the tilted mean, the untilted masses are of order one where it matters.
         masses.append(np.exp(atoms.log_probabilities + (c * mean - K)))
@@ -158,7 +158,7 @@ def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
         return math.exp(log_scale) * float(np.sum(np.sort(masses[0][inside] * profile)))
 
     # What the lists leave out, and the rounding of sums, losses and logarithms.
-    log_front = sum(float(logsumexp(a.log_probabilities + c * a.losses)) for a in lists) - c * epsilon
+    log_front = sum(log_sum_exp(a.log_probabilities + c * a.losses) for a in lists) - c * epsilon
     share = math.expm1(sum(math.log1p(a.cut) for a in lists))
     cut = math.exp(log_front) * _largest_phi(c) * share
     size = len(first.losses) + len(second.losses)
@@ -176,26 +176,18 @@ def _convolve(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float, c: float
     rounding = _EPS * (64 * total + 64 + 8 * c * (abs(epsilon) + law.step * len(law.masses)))
     missing = law.outside + math.expm1(sum(factor.times * math.log1p(factor.cut) for factor in factors))
 
-    def expectation(at: float) -> tuple[float, float]:
-        """E_c φ(L − at) on the grid and how far the noise of the transform may have moved it."""
-        start = max(0, math.floor((at - law.first) / law.step))
-        y = law.first + law.step * np.arange(start, len(law.masses)) - at
-        y, masses = y[y > 0], law.masses[start:][y > 0]
-        phi = np.exp(-c * y) * -np.expm1(-y)
-        return float(phi @ masses), law.noise * float(phi.sum())
-
     slack = 4 * _EPS * (abs(epsilon) + abs(law.first))
-    value, noise = expectation(epsilon - slack)
+    value, noise = law.expectation(c, epsilon - slack)
     log_front = law.log_scale - c * epsilon
     upper = math.exp(log_front) * (value + noise + largest_phi * missing) * (1 + rounding)
-    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a], and under the tilted law U is
-    # a sum of `spread` independent steps of width h and mean at most (1+c)h²/4 each (Hoeffding).
+    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a], and under the tilted
+    # law U is a sum of `spread` independent steps of width h and mean at most (1+c)h²/4 each (Hoeffding).
     shift = 0.0
     if law.spread:
         shift = law.spread * (1 + c) * law.step**2 / 4
         shift += law.step * math.sqrt(law.spread * math.log(1 / _HOEFFDING) / 2)
         missing += _HOEFFDING
-    low_value, low_noise = expectation(epsilon + slack + shift)
+    low_value, low_noise = law.expectation(c, epsilon + slack + shift)
     low_sum = low_value - low_noise - largest_phi * missing
     lower = math.exp(log_front - c * shift) * low_sum * (1 - rounding)
     if noise + largest_phi * law.outside > 1e-3 * value:

@@ -68,7 +68,7 @@ def deviance(x: FloatArray, mean: FloatArray) -> FloatArray:
 
 
 def log_negative_binomial(x: FloatArray, shape: int, p: float) -> FloatArray:
-    """ln of NB(x; shape, p) = C(x+shape−1, x) p^shape (1−p)^x, by Loader's saddle-point form of the binomial."""
+    """ln of NB(x; shape, p) = C(x+shape−1, x) p^shape (1−p)^x, by Loader's saddle-point form."""
     n = float(shape)
     positive = np.maximum(x, 1.0)
     total = positive + n
@@ -104,6 +104,12 @@ def log_rising_ratio(x: FloatArray, start: int, steps: int, p: float) -> FloatAr
 
     head = steps * np.log1p((x * p - start * (1 - p)) / start)
     return head + (remainder(x + start) - remainder(base))
+
+
+def log_sum_exp(exponents: FloatArray) -> float:
+    """ln Σ e^x of a non-empty array."""
+    top = float(exponents.max())
+    return top + math.log(float(np.exp(exponents - top).sum()))
 
 
 def log_convexity_gap(loss: FloatArray, w: float) -> tuple[FloatArray, FloatArray]:
