@@ -149,7 +149,8 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
 
 def _reach(factors: Sequence[Factor], sign: float) -> tuple[float, float]:
     """R with Pr[sign·(L − mean) > R] ≤ exp(−_WRAP) by Chernoff's bound, and the θ of that bound."""
-    deviation = math.sqrt(sum(f.times * f.variance for f in factors))
+    # A tilt close to the largest loss leaves all mass on one atom; any scale will do then.
+    deviation = math.sqrt(sum(f.times * f.variance for f in factors)) or 1.0
     best = (math.inf, sign)
     for scale in (0.6, 1.0):
         theta = sign * scale * math.sqrt(2 * _WRAP) / deviation

@@ -65,6 +65,8 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
     tilt, exponent = _saddle(pairs, epsilon)
     if exponent < _UNDERFLOW:
         return Bounds(0.0, math.exp(_UNDERFLOW))
+    # Near the largest loss the saddle point runs off; a tilt that leaves e^-45 of an atom's neighbour is enough.
+    tilt = min([tilt, *(45 / float(term.spacing) for term, _ in pairs if term.spacing is not None)])
     if sum(times for _, times in pairs) <= 2:
         lists = [term.atoms(tilt) for term, times in pairs for _ in range(times)]
         bounds = _sweep(lists, epsilon, tilt)

@@ -66,7 +66,7 @@ def make_plan(schema: Schema, tables: Iterable[Sequence[str]], memory_limit: int
         tables=tuple(tuple(place[name] for name in names) for names in wanted),
     )
     _check_memory(wanted, layout, memory_limit)
-    marks = [hashlib.sha256(column.model_dump_json().encode()).hexdigest() for column in columns]
+    marks = [hashlib.sha256(schema.select([column.name]).to_json().encode()).hexdigest() for column in columns]
     return Plan(
         specs=specs,
         layout=layout,
