@@ -1,4 +1,4 @@
-"""Profiles of discrete losses: reference values, enumeration, the PLD of dp-accounting, invariants, extremes."""
+"""Profiles of discrete losses: reference values, enumeration, the pessimistic PLD, invariants, extremes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lattice_twins import delta
+from lattice_twins import delta, laws
 from mpmath import mp, mpf
 
 from simplexdp.accounting.discrete import (
@@ -76,13 +76,13 @@ def test_table_of_smallest_alphas(flips: int, r: int, alpha: int) -> None:
     assert lattice_delta(polya(r, alpha - 1, flips), 1.0).lower > 1e-5
 
 
-@pytest.mark.parametrize("epsilon", [-0.5, 0.0, 1e-9, 0.3, 1.0, 2.5, 5.0])
+@pytest.mark.parametrize("epsilon", [-0.5, 0.0, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize(
     ("terms", "reach"),
     [
         (polya(1, 2), 200),
         (polya(3, 7), 260),
-        (polya(1, 1, 2), 420),
+        (polya(1, 1, 2), 300),
         ([(nb(9, 4), 1)], 0),
         ([(nb(4, 9), 1)], 0),
         ([(nb(3, 1, 2), 1), gaussian(2)], 260),
@@ -106,7 +106,7 @@ def test_one_and_two_terms_against_enumeration(terms: Bag, reach: int, epsilon: 
         ([response(0.5, 9)], 0, 1e-10),
         ([response(0.5, 3), laplace(4, 1, 2)], 200, 1e-10),
         ([gaussian(1, 1, 2), response(0.3, 3)], 18, 1e-5),  # lattices that do not fit: spread
-        ([(nb(2, 1), 2), (nb(1, 2), 1)], 110, 1e-5),
+        ([(nb(2, 1), 2), (nb(1, 2), 1)], 46, 1e-4),
     ],
     ids=repr,
 )
@@ -127,8 +127,6 @@ def _by_losses(terms: Bag, epsilon: float) -> float:
     with mp.workdps(40):
         law = {mpf(0): mpf(1)}
         for term, times in terms:
-            from lattice_twins import laws
-
             single: dict[mpf, mpf] = {}
             for p, q in zip(*laws(term), strict=True):
                 loss = mp.nint(mp.log(p / q) * mpf(10) ** 30) / mpf(10) ** 30
@@ -171,10 +169,10 @@ def test_convolution_agrees_with_the_sweep() -> None:
 
 def test_finer_grids_only_lower_the_upper_bound() -> None:
     terms = polya(2, 300, times=8)
-    uppers = [lattice_delta(terms, 1.0, tolerance=t).upper for t in (1e-2, 1e-4, 1e-6)]
-    lowers = [lattice_delta(terms, 1.0, tolerance=t).lower for t in (1e-2, 1e-4, 1e-6)]
+    bounds = [lattice_delta(terms, 1.0, tolerance=t) for t in (3e-6, 3e-7, 3e-8)]
+    uppers, lowers = [b.upper for b in bounds], [b.lower for b in bounds]
     assert uppers[0] > uppers[1] > uppers[2] > lowers[2] > lowers[1] > lowers[0] > 0
-    assert uppers[1] == pytest.approx(uppers[2], rel=3e-4)
+    assert uppers[0] == pytest.approx(uppers[2], rel=1e-5)
 
 
 @pytest.mark.parametrize(("r", "alpha"), [(1, 13), (3, 124), (10, 300)])
@@ -191,7 +189,7 @@ def test_below_the_beta_pair_and_towards_it(r: int, alpha: int, epsilon: float) 
     assert profiles[-1] < beta
 
 
-def _pld(terms: Bag, interval: float = 1e-4):  # type: ignore[no-untyped-def]
+def _pld(terms: Bag, interval: float = 1e-5):  # type: ignore[no-untyped-def]
     """The pessimistic PLD of dp-accounting of the same pairs."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -201,12 +199,11 @@ def _pld(terms: Bag, interval: float = 1e-4):  # type: ignore[no-untyped-def]
         p = {i: float(x) for i, x in enumerate(atoms.log_probabilities)}
         q = {i: float(x) for i, x in enumerate(atoms.log_probabilities - atoms.losses)}
         single = pld.from_two_probability_mass_functions(
-            p,
             q,
+            p,
             pessimistic_estimate=True,
             value_discretization_interval=interval,
-            use_connect_dots=True,
-            log_mass_truncation_bound=-70,
+            log_mass_truncation_bound=-50,
         )
         composed = composed.compose(single.self_compose(times))
     return composed
@@ -230,7 +227,7 @@ def test_just_below_the_pessimistic_pld(terms: Bag, delta_: float) -> None:
     epsilon = pld.get_epsilon_for_delta(delta_)
     theirs = pld.get_delta_for_epsilon(epsilon)
     assert lattice_delta(terms, epsilon).upper <= theirs * (1 + 1e-9)
-    # Within 0.1 % of ε: a thousandth below, the lower bound is already above.
+    # Within 0.1 % of ε: a thousandth further down ours is above.
     assert lattice_delta(terms, 0.999 * epsilon).upper > theirs * (1 - 1e-9)
 
 
@@ -264,7 +261,7 @@ def test_invariants(alpha: int, r: int, flips: int, times: int, epsilon: float, 
     assert lattice_delta(terms, epsilon + further).lower <= bounds.upper
     assert lattice_delta(polya(r, alpha, flips, times + 1), epsilon).upper * slack >= bounds.lower
     assert lattice_delta(polya(r, alpha + 1, flips, times), epsilon).lower <= bounds.upper
-    assert lattice_delta(terms[::-1], epsilon).upper == pytest.approx(bounds.upper, rel=1e-5, abs=1e-250)
+    assert lattice_delta(terms[::-1], epsilon).upper == pytest.approx(bounds.upper, rel=1e-9, abs=1e-250)
     # δ(−ε) = 1 − e^{−ε} + e^{−ε}·δ(ε) for a pair that is its own swap.
     mirrored = lattice_delta(terms, -epsilon)
     assert mirrored.upper >= (-math.expm1(-epsilon) + math.exp(-epsilon) * bounds.lower) * (1 - 1e-9)
@@ -312,7 +309,7 @@ def test_no_loss_beyond_the_largest() -> None:
 def test_underflow_is_an_upper_bound() -> None:
     bounds = lattice_delta(polya(1, 1000), 50.0)
     assert bounds.lower == 0
-    assert 0 < bounds.upper < 1e-299
+    assert 0 < bounds.upper < 1e-259
 
 
 def test_nothing_composed() -> None:

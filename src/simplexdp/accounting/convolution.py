@@ -19,6 +19,7 @@ from simplexdp.errors import NumericalError
 IntArray = NDArray[np.int64]
 _EPS = float(np.finfo(np.float64).eps)
 _LARGEST_GRID = 1 << 22
+_SMALLEST_GRID = 1 << 15
 _WRAP = 37.0
 """Each end of the window leaves out at most exp(−37) of the tilted law."""
 
@@ -151,7 +152,8 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
 
 def _reach(factors: Sequence[Factor], sign: float) -> tuple[float, float]:
     """R with Pr[sign·(L − mean) > R] ≤ exp(−_WRAP) by Chernoff's bound, and the θ of that bound."""
-    deviation = math.sqrt(sum(f.times * f.variance for f in factors))
+    span = max(float(f.losses[-1] - f.losses[0]) for f in factors)
+    deviation = max(math.sqrt(sum(f.times * f.variance for f in factors)), 1e-6 * span)
     best = (math.inf, sign)
     for scale in (0.6, 1.0):
         theta = sign * scale * math.sqrt(2 * _WRAP) / deviation
@@ -172,9 +174,9 @@ def _choose_step(
     # Splitting atoms at random places multiplies E e^{cL} by exp(c(c+1)h²/12) for each.
     count = sum(f.times for f in factors)
     step = math.sqrt(12 * tolerance / (count * c * (c + 1)))
-    step = max(min(step, width / 256), width / _LARGEST_GRID)
+    step = max(min(step, width / _SMALLEST_GRID), width / _LARGEST_GRID)
     main = max((f for f in factors if f.spacing), key=lambda f: f.times, default=None)
-    if main is None or main.spacing is None:
+    if main is None or main.spacing is None or main.spacing < step:
         return step, [False] * len(factors)
     exact = main.spacing / math.ceil(main.spacing / Fraction(step))
     return float(exact), [s is not None and (s / exact).denominator == 1 for s in spacings]

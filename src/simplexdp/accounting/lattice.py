@@ -23,8 +23,8 @@ from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
 from simplexdp.errors import InvalidArgument, NumericalError
 
 _EPS = float(np.finfo(np.float64).eps)
-_UNDERFLOW = -690.0
-"""Where Chernoff's bound of δ is below e^−690 = 2e-300, that is the answer."""
+_UNDERFLOW = -600.0
+"""Where Chernoff's bound of δ is below e^−600 = 3e-261, that is the answer."""
 _HOEFFDING = 1e-7
 """Share of the spread that the lower bound gives up."""
 
@@ -98,7 +98,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
     for _ in range(60):
         K, mean, variance = cumulants(c)
         exponent = K - c * epsilon
-        if exponent < _UNDERFLOW:
+        if exponent < _UNDERFLOW or variance * c * c < 1e-6:  # all mass on the largest loss already
             break
         slope = mean - epsilon - 1 / c - 1 / (1 + c)
         low, high = (low, c) if slope > 0 else (c, high)
