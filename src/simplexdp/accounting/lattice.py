@@ -4,8 +4,8 @@ Everything is computed under the tilted law P_c ∝ P·e^{cL}, with c > 0 near t
 
     δ(ε) = E_P (1 − e^{ε−L})₊ = e^{K(c)−cε} · E_c φ(L − ε),   φ(y) = e^{−cy} (1 − e^{−y})₊ ≤ φ_max.
 
-The expectation is of the order of φ_max there however small δ is, and whatever is left out of a window under the
-tilted law costs at most φ_max times its mass.
+The expectation is of the order of φ_max there however small δ is, and whatever is left out of a window under
+the tilted law costs at most φ_max times its mass.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
 from simplexdp.errors import InvalidArgument, NumericalError
 
 _EPS = float(np.finfo(np.float64).eps)
-_UNDERFLOW = -690.0
-"""Where Chernoff's bound of δ is below e^−690 = 2e-300, that is the answer."""
+_UNDERFLOW = -600.0
+"""Where Chernoff's bound of δ is below e^−600 = 3e-261, that is the answer."""
 _HOEFFDING = 1e-7
 """Share of the spread that the lower bound gives up."""
 
@@ -40,8 +40,8 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
     """Bounds of δ(ε) of the composition of terms with multiplicities.
 
     One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions
-    put each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P and
-    under Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots",
+    put each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P
+    and under Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots",
     Doroshenko et al. 2022); the grid is chosen so that it grows by about `tolerance` relatively.
 
     >>> from simplexdp.accounting.discrete import RandomisedResponseTerm
@@ -98,7 +98,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
     for _ in range(60):
         K, mean, variance = cumulants(c)
         exponent = K - c * epsilon
-        if exponent < _UNDERFLOW:
+        if exponent < _UNDERFLOW or variance * c * c < 1e-6:  # all mass on the largest loss already
             break
         slope = mean - epsilon - 1 / c - 1 / (1 + c)
         low, high = (low, c) if slope > 0 else (c, high)
@@ -182,7 +182,7 @@ def _convolve(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float, c: float
     value, noise = law.expectation(c, epsilon - slack)
     log_front = law.log_scale - c * epsilon
     upper = math.exp(log_front) * (value + noise + largest_phi * missing) * (1 + rounding)
-    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a], and under the tilted
+    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a]; under the tilted
     # law U is a sum of `spread` independent steps of width h and mean at most (1+c)h²/4 each (Hoeffding).
     shift = 0.0
     if law.spread:
