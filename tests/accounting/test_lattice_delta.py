@@ -148,10 +148,7 @@ def test_randomised_response_composition_is_the_binomial_sum() -> None:
         p = 1 / (1 + mp.exp(-mpf(each)))
         exact = float(
             mp.fsum(
-                mp.binomial(k, i)
-                * p ** (k - i)
-                * (1 - p) ** i
-                * (1 - mp.exp(epsilon - (k - 2 * i) * mpf(each)))
+                mp.binomial(k, i) * p ** (k - i) * (1 - p) ** i * (1 - mp.exp(epsilon - (k - 2 * i) * mpf(each)))
                 for i in range(k + 1)
                 if (k - 2 * i) * mpf(each) > epsilon
             )
@@ -239,9 +236,7 @@ def test_discrete_gaussian_of_dp_accounting() -> None:
     for epsilon in (0.3, 1.0, 2.0):
         ours = lattice_delta([gaussian(16, times=2)], epsilon)
         assert ours.upper <= twice.get_delta_for_epsilon(epsilon)
-        assert lattice_delta([gaussian(16, times=2)], 0.999 * epsilon).upper > twice.get_delta_for_epsilon(
-            epsilon
-        )
+        assert lattice_delta([gaussian(16, times=2)], 0.999 * epsilon).upper > twice.get_delta_for_epsilon(epsilon)
 
 
 @given(

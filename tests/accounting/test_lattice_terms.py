@@ -138,9 +138,7 @@ def test_stable_functions_against_forty_digits() -> None:
             exact = mp.loggamma(y) - (mpf(y) - 0.5) * mp.log(y) + y - mp.log(2 * mp.pi) / 2
             assert stirling_remainder(np.array([y]))[0] == pytest.approx(float(exact), abs=1e-15)
         for u in (-0.9, -0.25, -1e-3, 1e-12, 0.1, 0.2499, 0.25, 3.0, 1e6):
-            assert log1p_minus(np.array([u]))[0] == pytest.approx(
-                float(mp.log(1 + mpf(u)) - mpf(u)), rel=1e-14, abs=0
-            )
+            assert log1p_minus(np.array([u]))[0] == pytest.approx(float(mp.log(1 + mpf(u)) - mpf(u)), rel=1e-14, abs=0)
         for n, p, x in [(1, 0.5, 0), (1, 0.25, 90), (10**7, 0.5, 10**7 + 9000), (300, 0.125, 2500)]:
             exact = mp.loggamma(x + n) - mp.loggamma(n) - mp.loggamma(x + 1)
             exact += n * mp.log(p) + x * mp.log(1 - mpf(p))

@@ -59,8 +59,8 @@ def certify(
         )
         promise = (
             f"Differential privacy for {tables} table(s) together, by the {', '.join(kinds)} mechanism: whatever else "
-            f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact or "
-            f"rounded up; the proof is on the documentation page of the mechanism."
+            f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact "
+            f"or rounded up; the proof is on the documentation page of the mechanism."
         )
     assumed = ["the columns, their values, bins and rules in the schema" if schema_origin else "the number of cells"]
     if guarantee.total_is_public:
