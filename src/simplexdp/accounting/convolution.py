@@ -128,7 +128,7 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
             dense: FloatArray = np.zeros(size)
             dense[index] = parts
         else:
-            dense = np.bincount(index % size, weights=parts, minlength=size)
+            dense = np.bincount(index % size, weights=parts, minlength=size).astype(np.float64)
         transform = rfft(dense)
         known = transforms.get(factor.times)
         transforms[factor.times] = transform if known is None else known * transform
