@@ -124,11 +124,8 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
         base = int(index[0])
         offset, shift = offset + factor.times * start, shift + factor.times * base
         index, parts = index - base, parts / total
-        if index[-1] < size:
-            dense: FloatArray = np.zeros(size)
-            dense[index] = parts
-        else:
-            dense = np.bincount(index % size, weights=parts, minlength=size)
+        dense = np.zeros(size)
+        np.add.at(dense, index % size, parts)
         transform = rfft(dense)
         known = transforms.get(factor.times)
         transforms[factor.times] = transform if known is None else known * transform
