@@ -124,11 +124,8 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
         base = int(index[0])
         offset, shift = offset + factor.times * start, shift + factor.times * base
         index, parts = index - base, parts / total
-        if index[-1] < size:
-            dense: FloatArray = np.zeros(size)
-            dense[index] = parts
-        else:
-            dense = np.bincount(index % size, weights=parts, minlength=size).astype(np.float64)
+        dense = np.zeros(size)
+        np.add.at(dense, index % size, parts)
         transform = rfft(dense)
         known = transforms.get(factor.times)
         transforms[factor.times] = transform if known is None else known * transform
@@ -162,7 +159,9 @@ def _reach(factors: Sequence[Factor], sign: float) -> tuple[float, float]:
     return best
 
 
-def _choose_step(factors: Sequence[Factor], c: float, tolerance: float, width: float) -> tuple[float, list[bool]]:
+def _choose_step(
+    factors: Sequence[Factor], c: float, tolerance: float, width: float
+) -> tuple[float, list[bool]]:
     """The grid's step, and which factors have all their atoms on it."""
     spacings = [factor.spacing for factor in factors]
     if all(spacings):
@@ -181,7 +180,9 @@ def _choose_step(factors: Sequence[Factor], c: float, tolerance: float, width: f
 
 
 def _common_divisor(a: Fraction, b: Fraction) -> Fraction:
-    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+    return Fraction(
+        math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
+    )
 
 
 def _exact(factor: Factor, step: float) -> tuple[float, IntArray, FloatArray]:

@@ -46,7 +46,7 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
 
     >>> from simplexdp.accounting.discrete import RandomisedResponseTerm
     >>> print(f"{lattice_delta([(RandomisedResponseTerm(epsilon=1.0), 2)], 1.0).upper:.12f}")
-    0.337834918082
+    0.337834712147
     """
     if not math.isfinite(epsilon):
         raise InvalidArgument("epsilon", "a finite number", got=epsilon)
@@ -139,14 +139,14 @@ def _tail_integrals(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray,
 def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
     """δ of one or two lists: for each atom of the first, the profile of the second at what remains of ε."""
     first, second = lists if len(lists) == 2 else (Atoms(np.zeros(1), np.zeros(1)), lists[0])
-    log_scale, masses, range_ = 0.0, [], 0.0
+    log_scale, log_front, masses, range_ = 0.0, -c * epsilon, [], 0.0
     for atoms in (first, second):
         exponents = atoms.log_probabilities + c * atoms.losses
         K = log_sum_exp(exponents)
         mean = float(np.exp(exponents - K) @ atoms.losses)
         # Centred at the tilted mean, the untilted masses are of order one where it matters.
         masses.append(np.exp(atoms.log_probabilities + (c * mean - K)))
-        log_scale += K - c * mean
+        log_scale, log_front = log_scale + K - c * mean, log_front + K
         range_ += float(atoms.losses[-1] - atoms.losses[0])
     tail, f = _tail_integrals(second.losses, masses[1])
 
@@ -160,7 +160,6 @@ def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
         return math.exp(log_scale) * float(np.sum(np.sort(masses[0][inside] * profile)))
 
     # What the lists leave out, and the rounding of sums, losses and logarithms.
-    log_front = sum(log_sum_exp(a.log_probabilities + c * a.losses) for a in lists) - c * epsilon
     share = math.expm1(sum(math.log1p(a.cut) for a in lists))
     cut = math.exp(log_front) * _largest_phi(c) * share
     size = len(first.losses) + len(second.losses)
