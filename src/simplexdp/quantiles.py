@@ -87,7 +87,6 @@ class QuantilePlan:
             neighbours=self.neighbours,
         )
 
-
     def _grids(self) -> Schema:
         """The grid cells as a schema; what lies outside or is missing gets cells that are not looked at."""
         return Schema(

@@ -159,9 +159,7 @@ def _reach(factors: Sequence[Factor], sign: float) -> tuple[float, float]:
     return best
 
 
-def _choose_step(
-    factors: Sequence[Factor], c: float, tolerance: float, width: float
-) -> tuple[float, list[bool]]:
+def _choose_step(factors: Sequence[Factor], c: float, tolerance: float, width: float) -> tuple[float, list[bool]]:
     """The grid's step, and which factors have all their atoms on it."""
     spacings = [factor.spacing for factor in factors]
     if all(spacings):
@@ -180,9 +178,7 @@ def _choose_step(
 
 
 def _common_divisor(a: Fraction, b: Fraction) -> Fraction:
-    return Fraction(
-        math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator
-    )
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
 def _exact(factor: Factor, step: float) -> tuple[float, IntArray, FloatArray]:
