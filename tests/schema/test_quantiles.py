@@ -247,7 +247,7 @@ def test_no_rows_at_all():
         ({"candidates": 10**6}, InvalidArgument, "at most 100000"),
         ({"candidates": 100.5}, InvalidArgument, "candidates"),
         ({"rows_per_person": 0}, InvalidArgument, "rows_per_person"),
-        ({"source": [1, 2]}, SourceError, ""),
+        ({"source": [1, 2]}, SourceError, "batch"),
         ({"source": pa.table({"y": [1]})}, SourceError, "x"),
         ({"source": pa.table([[1], [1]], names=["x", "x"])}, SourceError, "x"),
         ({"source": pa.table({"x": ["a"]})}, SourceError, "declared with numbers"),
