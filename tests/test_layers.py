@@ -19,7 +19,7 @@ LAYERS: list[set[str]] = [
     {"mechanisms"},
     {"estimation", "utility"},
     {"models"},
-    {"planning", "pipeline", "ledger"},
+    {"planning", "pipeline", "forecast", "ledger"},
     {"cli", "learn", "network", "pgmpy", "plots", "report", "synthesis", "__init__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]

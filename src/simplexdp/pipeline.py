@@ -1,4 +1,4 @@
-"""Where counting meets mechanisms: count, plan, charge, draw. The only place that turns private counts into releases."""
+"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases."""
 
 from __future__ import annotations
 

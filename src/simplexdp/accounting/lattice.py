@@ -89,6 +89,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
         return K, mean, variance
 
     _, mean, variance = cumulants(0.0)
+    variance = max(variance, 1e-300)  # noise far below one count leaves a single atom
     gap = epsilon - mean
     root = math.hypot(gap, 2 * math.sqrt(variance))
     # The Gaussian's saddle point with the −ln(1+c) left out: variance·c² − gap·c − 1 = 0.
