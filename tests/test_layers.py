@@ -19,8 +19,8 @@ LAYERS: list[set[str]] = [
     {"mechanisms"},
     {"estimation", "utility"},
     {"models"},
-    {"planning", "pipeline", "forecast", "ledger"},
-    {"cli", "learn", "network", "pgmpy", "plots", "report", "synthesis", "__init__"},
+    {"planning", "pipeline", "forecast", "ledger", "naive_bayes"},
+    {"cli", "learn", "network", "pgmpy", "plots", "report", "synthesis", "synthetic", "__init__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]
 FORBIDDEN = [
