@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"estimation", "utility"},
     {"models"},
     {"pipeline", "ledger", "certificate"},
-    {"cli", "sklearn", "pgmpy", "plots", "report", "__init__"},
+    {"cli", "network", "synthetic", "sklearn", "pgmpy", "plots", "report", "__init__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]
 FORBIDDEN = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
@@ -33,6 +33,8 @@ from .tables import CountTable, Unit
 MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "none"]
 Calibration = Literal["exact", "algorithm1"]
 Split = Literal["equal", "cells"] | Sequence[float] | Mapping[str, float]
+SplitRule = Callable[[float | None], Split]
+"""A split that depends on the number of records, which it is given where that number is public."""
 
 
 class Charge(Protocol):
@@ -432,7 +434,7 @@ def fit_tables(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
+    split: Split | SplitRule = "equal",
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
@@ -456,6 +458,7 @@ def fit_tables(
         progress=progress,
     )
     public = neighbours == "replace-one" and counted[0].unit == "row"
+    total = float(counted[0].private_counts().sum()) if public else None
     plan = plan_tables(
         names,
         [table.shape for table in counted],
@@ -463,8 +466,8 @@ def fit_tables(
         mechanism=mechanism,
         calibration=calibration,
         neighbours=neighbours,
-        split=split,
-        total=float(counted[0].private_counts().sum()) if public else None,
+        split=split(total) if callable(split) else split,
+        total=total,
         unit=counted[0].unit,
         rows=counted[0].rows_per_person or 1,
     )
