@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -26,6 +26,9 @@ from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
 from .tables import CountTable
+
+SplitRule = Callable[[float | None], Split]
+"""A split that depends on the number of records, which it is given where that number is public."""
 
 
 class Charge(Protocol):
@@ -208,7 +211,7 @@ def fit_tables(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
+    split: Split | SplitRule = "equal",
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
@@ -226,7 +229,6 @@ def fit_tables(
         "mechanism": mechanism,
         "calibration": calibration,
         "neighbours": neighbours,
-        "split": split,
     }
     bound: dict[str, Any] = {"progress": progress}
     if rows_per_person is not None:
@@ -244,6 +246,7 @@ def fit_tables(
             rows_per_person=rows_per_person or 1,
         )
         shapes = [schema.shape(columns) for columns in names]
+        settings["split"] = split(None) if callable(split) else split
         plan = plan_tables(names, shapes, budget, pure=(quantiles.epsilon_spent,), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
         schema = quantiles.resolve(source, **bound).schema
@@ -252,6 +255,7 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
+        settings["split"] = split(total) if callable(split) else split
         plan = plan_tables(names, [table.shape for table in counted], budget, total=total, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
