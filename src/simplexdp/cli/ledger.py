@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
@@ -66,7 +67,7 @@ def show(file: File, as_json: Json = False) -> None:
         f"{terms.budget} for each data set under {terms.neighbours}",
         ["data set", "charges", "spent", "left", "ε left at δ"],
         [
-            [row["dataset"], str(row["charges"]), *(number(row[key]) for key in ("spent", "left", "epsilon_left"))]
+            [escape(row["dataset"]), str(row["charges"]), *(number(row[key]) for key in ("spent", "left", "epsilon_left"))]
             for row in rows
         ],
         note=f"spent and left: Rényi ε at order {terms.order:g}, of {terms.limit:.6g}.",
