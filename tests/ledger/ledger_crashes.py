@@ -24,7 +24,7 @@ from simplexdp.ledger import Ledger, filter_for, fingerprint
 from simplexdp.ledger import store as store_module
 from simplexdp.ledger.chain import Entry
 
-LOSS = Gaussian(sigma=60.0).loss()
+LOSS = Gaussian(sigma=900.0).loss()  # room for thousands
 BUDGET = Budget(epsilon=1.0, delta=1e-5)
 
 
