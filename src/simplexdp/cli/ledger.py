@@ -67,7 +67,11 @@ def show(file: File, as_json: Json = False) -> None:
         f"{terms.budget} for each data set under {terms.neighbours}",
         ["data set", "charges", "spent", "left", "ε left at δ"],
         [
-            [escape(row["dataset"]), str(row["charges"]), *(number(row[key]) for key in ("spent", "left", "epsilon_left"))]
+            [
+                escape(row["dataset"]),
+                str(row["charges"]),
+                *(number(row[key]) for key in ("spent", "left", "epsilon_left")),
+            ]
             for row in rows
         ],
         note=f"spent and left: Rényi ε at order {terms.order:g}, of {terms.limit:.6g}.",
