@@ -19,10 +19,12 @@ from .mechanisms.base import noise_scale
 from .models.bayesian_network import BayesianNetworkModel
 from .models.certificate import Certificate
 from .models.graph import Graph
+from .models.synthetic import Bins
 from .pgmpy import to_pgmpy
 from .pipeline import Calibration, LedgerLike, MechanismName, Split, fit_tables
 from .sampling.entropy import Entropy
 from .schema import Schema
+from .synthetic import synthetic_records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +173,10 @@ class BayesianNetwork:
     def predict(self, variable: str, evidence: Any) -> NDArray[np.float64]:
         """P(variable | evidence) for each row of cell numbers; see `BayesianNetworkModel.predict`."""
         return self.model.predict(variable, evidence)
+
+    def sample(self, size: int, *, bins: Bins = "uniform", labels: bool = False, seed: int | None = None) -> Any:
+        """Synthetic records as an Arrow table, at no further budget; see `simplexdp.synthetic_records`."""
+        return synthetic_records(self.model, size, bins=bins, labels=labels, seed=seed).read_all()
 
     def to_pgmpy(self) -> Any:
         """The fitted network as a pgmpy model."""

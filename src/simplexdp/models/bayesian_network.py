@@ -22,6 +22,7 @@ from .bif import write_network
 from .certificate import Certificate, certify
 from .codes import check_codes, distinct_rows
 from .document import read_document, read_file, write_document, write_file
+from .draws import RowDraws
 from .graph import Graph
 from .guarantee import Guarantee
 from .release import FloatArray, Release
@@ -222,26 +223,17 @@ class BayesianNetworkModel:
         """Cell numbers of synthetic records, column by column; ancestral sampling, at no further budget."""
         drawn: dict[str, IntArray] = {}
         for node, parents in self.graph.families:
-            cumulative = self._cumulative[node]
             rows = (
-                np.ravel_multi_index([drawn[name] for name in parents], self.schema.shape(parents))
+                np.ravel_multi_index([drawn[name] for name in parents], self.schema.shape(parents)).astype(np.int64)
                 if parents
                 else np.zeros(size, dtype=np.int64)
             )
-            # Row r of the table lies at r, r + 1 of one increasing sequence, so one search serves all rows.
-            place = np.searchsorted(cumulative, rows + generator.random(size), side="right")
-            drawn[node] = np.minimum(place - rows * self._sizes[node], self._sizes[node] - 1)
+            drawn[node] = self._draws[node].draw(rows, generator)
         return {name: drawn[name] for name in self.columns}
 
     @cached_property
-    def _cumulative(self) -> dict[str, FloatArray]:
-        found = {}
-        for node, table in self.tables.items():
-            sums = np.cumsum(table.reshape(-1, table.shape[-1]), axis=1)
-            sums /= sums[:, -1:]
-            sums[:, -1] = 1.0
-            found[node] = (sums + np.arange(len(sums))[:, None]).ravel()
-        return found
+    def _draws(self) -> dict[str, RowDraws]:
+        return {node: RowDraws(table) for node, table in self.tables.items()}
 
     # -- files ----------------------------------------------------------------------------------------------------
 
