@@ -87,7 +87,7 @@ def bars(
     axis.set_ylim(kept.size - 0.4, -0.6)
     axis.set_xlim(left=0.0)
     axis.grid(axis="y", visible=False)
-    axis.set_title(title)
+    axis.set_title(title, loc="left", fontsize=10)
     axis.set_xlabel(unit + (f"   ({note})" if note else ""))
     return figure
 
@@ -118,7 +118,7 @@ def comparison(
         )
     axis.set_xticks(place, [_short(label) for label in labels])
     axis.grid(axis="x", visible=False)
-    axis.set_title(title)
+    axis.set_title(title, loc="left", fontsize=10)
     axis.set_ylabel(unit)
     if len(series) > 1:
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -147,7 +147,7 @@ def curves(
     axis.set_xscale("log")
     axis.set_xticks(points, [f"{value:g}" for value in points])
     axis.minorticks_off()
-    axis.set_title(title)
+    axis.set_title(title, loc="left", fontsize=10)
     axis.set_xlabel(x_label)
     axis.set_ylabel(y_label)
     axis.legend()
@@ -172,7 +172,7 @@ def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for e
         shown = deltas > 0
         axis.plot(epsilons[shown], deltas[shown], color=COLOURS[i % len(COLOURS)], label=name)
         drawn = True
-    axis.set_title(title)
+    axis.set_title(title, loc="left", fontsize=10)
     if not drawn:
         axis.text(0.5, 0.5, "no guarantee: exact counts were published", ha="center", transform=axis.transAxes)
         return figure
@@ -249,7 +249,7 @@ def _heat_map(release: Release, title: str) -> Any:
         ticks(list(shown), [_short(labels[i]) for i in shown], **turn)
     axis.set_ylabel(first)
     axis.set_xlabel(second)
-    axis.set_title(title)
+    axis.set_title(title, loc="left", fontsize=10)
     figure.colorbar(image, ax=axis, label="published probability", shrink=0.9)
     return figure
 

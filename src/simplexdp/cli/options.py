@@ -98,7 +98,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     """A table for people."""
     table = Table(title=escape(title), title_justify="left", caption=escape(note) or None, caption_justify="left")
     for i, column in enumerate(columns):
-        table.add_column(escape(column), justify="left" if i == 0 else "right")
+        table.add_column(escape(column), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
