@@ -193,9 +193,7 @@ def measure(name: str, folder: Path, rows: int, repeats: int = REPEATS) -> dict[
     return found
 
 
-def show(
-    title: str, results: dict[str, dict[str, float]], targets: dict[str, tuple[str, float]]
-) -> list[str]:
+def show(title: str, results: dict[str, dict[str, float]], targets: dict[str, tuple[str, float]]) -> list[str]:
     """Print a group; `targets` say of a peer how much less ("/", at least) or more ("×", at most) we take."""
     print(f"\n{title}")
     failed, ours = [], next(iter(results.values()))
@@ -203,9 +201,7 @@ def show(
         line = f"  {name:<44}{result['seconds']:>9.3f} s CPU {result['peak']:>8.0f} MiB more at the peak"
         if name in targets:
             sign, bound = targets[name]
-            ratio = (
-                result["seconds"] / ours["seconds"] if sign == "/" else ours["seconds"] / result["seconds"]
-            )
+            ratio = result["seconds"] / ours["seconds"] if sign == "/" else ours["seconds"] / result["seconds"]
             met = ratio >= bound if sign == "/" else ratio <= bound
             word = "less CPU, target at least" if sign == "/" else "of it, target at most"
             line += f"   {ratio:.2f} × {word} {bound:g}: {'met' if met else 'MISSED'}"

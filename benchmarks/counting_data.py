@@ -33,9 +33,7 @@ def strings_file(folder: Path, rows: int) -> Path:
     if not path.exists():
         words = {name: [f"{name}-value-{v}" for v in range(VALUES)] for name in NAMES} | {"y": ["no", "yes"]}
         columns = {
-            name: pa.DictionaryArray.from_arrays(column.astype(np.int32), pa.array(words[name])).cast(
-                pa.string()
-            )
+            name: pa.DictionaryArray.from_arrays(column.astype(np.int32), pa.array(words[name])).cast(pa.string())
             for name, column in codes(rows).items()
         }
         pq.write_table(pa.table(columns), path)

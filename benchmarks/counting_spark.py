@@ -54,15 +54,11 @@ def main(arguments: list[str] | None = None) -> int:
             tables = count(frame, declared, TABLES)
             costs[files] = _cpu() - start
             rows = files * 10_000_000
-            print(
-                f"{rows:>12,} rows: {costs[files]:6.1f} s CPU, {time.perf_counter() - wall:6.1f} s by the clock"
-            )
+            print(f"{rows:>12,} rows: {costs[files]:6.1f} s CPU, {time.perf_counter() - wall:6.1f} s by the clock")
         session.stop()
     each = (costs[5] - costs[1]) / 40_000_000
     size = 8 * sum(table.size for table in tables)
-    print(
-        f"{each * 1e9:.0f} ns CPU a row of 21 columns; {size:,} bytes of tables from each partition and in all"
-    )
+    print(f"{each * 1e9:.0f} ns CPU a row of 21 columns; {size:,} bytes of tables from each partition and in all")
     return 0
 
 

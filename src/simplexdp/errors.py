@@ -61,6 +61,4 @@ class MissingExtra(SimplexDPError, ImportError):
     """An optional package is needed; the message names the extra to install."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package} is not installed. Install it with: python -m pip install 'simplexdp[{extra}]'"
-        )
+        super().__init__(f"{package} is not installed. Install it with: python -m pip install 'simplexdp[{extra}]'")

@@ -67,9 +67,7 @@ def _semicolons(path):
 
 
 def _json(path, lines):
-    records = [
-        {name: str(v) if name == "day" and v else v for name, v in row.items()} for row in ARROW.to_pylist()
-    ]
+    records = [{name: str(v) if name == "day" and v else v for name, v in row.items()} for row in ARROW.to_pylist()]
     file = path / ("rows.ndjson" if lines else "rows.json")
     file.write_text("\n".join(map(json.dumps, records)) if lines else json.dumps(records))
     return file

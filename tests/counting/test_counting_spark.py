@@ -52,9 +52,7 @@ def test_a_bound_on_the_rows_of_each_person(spark):
     persons = sorted(set(ROWS["person"]))
     schema = Schema([Categories(persons, name="person")])
     frame = spark.createDataFrame(as_arrow(ROWS)).repartition(3)
-    table = count(
-        frame, schema, [("person",)], rows_per_person=2, person="person", entropy=np.random.default_rng(0)
-    )[0]
+    table = count(frame, schema, [("person",)], rows_per_person=2, person="person", entropy=np.random.default_rng(0))[0]
     seen = Counter(ROWS["person"])
     assert table.private_counts().tolist() == [min(2, seen[person]) for person in persons]
     assert table.unit == "person"

@@ -7,6 +7,7 @@ K(w) = ln E_P exp(wL). Losses of independent outputs add, so their K add: everyt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -37,9 +38,10 @@ class SmoothTerm(Term, Protocol):
 
 @dataclass(frozen=True)
 class Atoms:
-    """A discrete loss: values and their log-probabilities under P.
+    """A discrete loss: increasing values and their log-probabilities under P.
 
-    `cut` bounds the probability under P of everything left out of the list.
+    `cut` bounds what is left out of the list, as a share of what is in it, both weighed by exp(tilt·loss)
+    with the tilt the list was asked for.
     """
 
     losses: FloatArray
@@ -51,8 +53,19 @@ class Atoms:
 class LatticeTerm(Term, Protocol):
     """A term whose loss is discrete."""
 
+    @property
+    def largest_loss(self) -> float:
+        """The least upper bound of the loss, possibly infinite."""
+
+    @property
+    def spacing(self) -> Fraction | None:
+        """The distance between neighbouring atoms if it is the same everywhere, else None."""
+
     def log_mgf(self, w: ComplexArray) -> ComplexArray:
         """K on complex w with real part inside the domain."""
 
-    def atoms(self) -> Atoms:
-        """The loss as a list of atoms."""
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """K, K' and K'' at a real tilt."""
+
+    def atoms(self, tilt: float = 0.0) -> Atoms:
+        """The atoms that carry the law tilted by exp(tilt·loss)."""

@@ -15,9 +15,7 @@ from .source import Part, Request, Source, engine_errors
 def open_table(table: Any, request: Request) -> Source:
     """A pyarrow Table or RecordBatch."""
     if isinstance(table, pa.RecordBatch):
-        return _one(
-            Part(label="the record batch", schema=table.schema, batches=iter([table])), table.num_rows
-        )
+        return _one(Part(label="the record batch", schema=table.schema, batches=iter([table])), table.num_rows)
     narrow = table.select(_present(table.schema, request))
     batches = narrow.to_batches(max_chunksize=request.rows)
     return _one(Part(label="the Arrow table", schema=narrow.schema, batches=iter(batches)), table.num_rows)
@@ -67,9 +65,7 @@ def _flat(items: Iterator[Any]) -> Iterator[Any]:
         elif hasattr(item, "__arrow_c_stream__"):
             yield from pa.RecordBatchReader.from_stream(item)
         else:
-            raise SourceError(
-                f"the record batches: an item is of type {type(item).__name__}, not a record batch."
-            )
+            raise SourceError(f"the record batches: an item is of type {type(item).__name__}, not a record batch.")
 
 
 def _present(schema: Any, request: Request) -> list[int] | list[str]:

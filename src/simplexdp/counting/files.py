@@ -87,9 +87,7 @@ def _parquet_part(path: str, file: Any, request: Request) -> Part:
     if len(present) < len(wanted):
         return Part(label=path, schema=schema, batches=iter(()))  # the encoder names what is missing
     narrow = pa.schema([schema.field(index) for index, name in enumerate(schema.names) if name in wanted])
-    return Part(
-        label=path, schema=narrow, batches=file.iter_batches(batch_size=request.rows, columns=present)
-    )
+    return Part(label=path, schema=narrow, batches=file.iter_batches(batch_size=request.rows, columns=present))
 
 
 def _rows(paths: list[str]) -> int:
@@ -112,9 +110,7 @@ def _expand(paths: Any) -> list[str]:
         path = os.fspath(item)
         if Path(path).is_dir():
             inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-            matches = [
-                file for file in inside if not _is_hidden(Path(file).relative_to(path)) and _ending(file)
-            ]
+            matches = [file for file in inside if not _is_hidden(Path(file).relative_to(path)) and _ending(file)]
         elif Path(path).exists():
             matches = [path]
         else:
@@ -144,7 +140,6 @@ def _format(path: str) -> str:
     form = _ending(path)
     if form is None:
         raise SourceError(
-            f"{path}: its ending is none of {', '.join(_FORMATS)}. "
-            f"Say Files({path!r}, format='csv') or another."
+            f"{path}: its ending is none of {', '.join(_FORMATS)}. Say Files({path!r}, format='csv') or another."
         )
     return form

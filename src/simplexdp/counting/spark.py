@@ -67,9 +67,7 @@ def count_frame(
     # The choice of rows is made anew when a lost partition is counted again. One reducer sees all chunks of
     # one attempt; several could add chunks of two choices, and a person would count more than m times.
     reducers = 1 if seed is not None else max(1, min(64, math.ceil(cells / _CHUNK)))
-    with engine_errors(
-        f"{_LABEL}: the job did not finish", "An executor may have died; the Spark logs tell."
-    ):
+    with engine_errors(f"{_LABEL}: the job did not finish", "An executor may have died; the Spark logs tell."):
         merged = narrow.mapInArrow(work, _FIELDS).repartition(reducers, "chunk").mapInArrow(_merge, _FIELDS)
         found = merged.collect()
     flat = np.zeros(cells, np.int64)

@@ -8,7 +8,15 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
 
 from ..errors import SchemaError
 from ._base import Part, with_first
@@ -22,15 +30,18 @@ INT64 = 2**63
 OTHER, MISSING = "(other)", "(missing)"
 """What the two extra cells are called in tables for people."""
 
-_DATE_SCHEMA = {
-    "type": "object",
-    "properties": {"date": {"type": "string", "format": "date"}},
-    "required": ["date"],
-    "additionalProperties": False,
-}
-_Date = Annotated[datetime.date, Field(strict=True), WithJsonSchema(_DATE_SCHEMA)]
-_INT_SCHEMA = {"type": "integer", "minimum": -INT64, "maximum": INT64 - 1}
-_Int = Annotated[StrictInt, WithJsonSchema(_INT_SCHEMA)]
+_ITEMS: tuple[dict[str, Any], ...] = (
+    {"type": "string"},
+    {"type": "integer", "minimum": -INT64, "maximum": INT64 - 1},
+    {"type": "boolean"},
+    {
+        "type": "object",
+        "properties": {"date": {"type": "string", "format": "date"}},
+        "required": ["date"],
+        "additionalProperties": False,
+    },
+)
+_VALUES_SCHEMA = {"anyOf": [{"type": "array", "minItems": 1, "uniqueItems": True, "items": item} for item in _ITEMS]}
 
 
 def _items(value: object) -> tuple[Any, ...]:
@@ -191,11 +202,7 @@ class Categories(_Column):
     """The kind of column; can be left out where `values` is given."""
     name: Name = ""
     """The column in the data."""
-    values: Annotated[
-        tuple[StrictStr | _Int | StrictBool | _Date, ...],
-        BeforeValidator(_values),
-        Field(min_length=1),
-    ]
+    values: Annotated[tuple[Value, ...], PlainValidator(_values), WithJsonSchema(_VALUES_SCHEMA)]
     """The values, all of one type."""
     other: Keep = "refuse"
     """A value that is not declared: its own cell, or refused."""

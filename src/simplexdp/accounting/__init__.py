@@ -1,0 +1,16 @@
+"""Exact privacy accounting: a mechanism supplies the log-MGF of its loss, everything else follows."""
+
+from .conversion import conversion_floor, rdp_for_epsilon, rdp_to_epsilon
+from .gohari import gohari_delta, gohari_guarantee
+from .loss import PrivacyLoss
+from .paper import Sensitivity
+
+__all__ = [
+    "PrivacyLoss",
+    "Sensitivity",
+    "conversion_floor",
+    "gohari_delta",
+    "gohari_guarantee",
+    "rdp_for_epsilon",
+    "rdp_to_epsilon",
+]

@@ -1,0 +1,112 @@
+"""A bag of independent terms as one loss: its log-MGF is the sum of theirs, and its profile follows from it."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from ..numerics.roots import Interval
+from .closed_form import gamma_pair_delta
+from .contour import TooManyPoints, contour_delta
+from .conversion import best_order, rdp_to_log_delta
+from .lattice import lattice_delta
+from .smooth import GammaGroup, GammaTerm
+from .terms import ComplexArray, FloatArray, LatticeTerm, SmoothTerm, Term
+
+Bag = tuple[tuple[Term, int], ...]
+
+ROUNDING = 2e-11
+"""Relative error of `rate` that every Rényi value is rounded up by; tests measure at most a fifth of it."""
+
+
+def merge(*bags: Bag) -> Bag:
+    """All terms of the bags, equal terms counted together, in order of first appearance."""
+    counts: dict[Term, int] = {}
+    for bag in bags:
+        for term, times in bag:
+            counts[term] = counts.get(term, 0) + times
+    return tuple(counts.items())
+
+
+class Composition:
+    """The total of a bag of terms."""
+
+    def __init__(self, bag: Bag) -> None:
+        self.bag = bag
+
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """Where the total is finite: the intersection of the terms' domains."""
+        ends = [term.domain for term, _ in self.bag]
+        return max((low for low, _ in ends), default=-math.inf), min((high for _, high in ends), default=math.inf)
+
+    @cached_property
+    def _gammas(self) -> GammaGroup | None:
+        terms = [(term, times) for term, times in self.bag if isinstance(term, GammaTerm)]
+        return GammaGroup(terms) if terms else None
+
+    @cached_property
+    def _others(self) -> Bag:
+        return tuple((term, times) for term, times in self.bag if not isinstance(term, GammaTerm))
+
+    def rate(self, w: float) -> float:
+        """K(w)/w of the total; infinite outside the domain."""
+        low, high = self.domain
+        if not low < w < high:
+            return math.inf
+        return float(self.rates(np.array([w]))[0])
+
+    def rates(self, w: FloatArray) -> FloatArray:
+        """K(w)/w on a vector of real w inside the domain."""
+        total = self._gammas.rates(w) if self._gammas else np.zeros_like(w)
+        for term, times in self._others:
+            total = total + times * np.array([term.rate(float(x)) for x in w])
+        return total
+
+    def log_mgf(self, w: ComplexArray) -> ComplexArray:
+        """K of the total on a vector of complex w."""
+        total = self._gammas.log_mgf(w) if self._gammas else np.zeros_like(w)
+        for term, times in self._others:
+            assert isinstance(term, SmoothTerm | LatticeTerm)
+            total = total + times * term.log_mgf(w)
+        return total
+
+    def log_envelope(self, c: float, t: FloatArray) -> FloatArray:
+        """ln of a bound on |exp K(c + iτ)| for all τ ≥ t: smooth terms decrease, discrete ones are at most K(c)."""
+        w = c + 1j * t.astype(np.complex128)
+        total: FloatArray = np.real(self._gammas.log_mgf(w)) if self._gammas else np.zeros(t.shape)
+        for term, times in self._others:
+            if isinstance(term, LatticeTerm):
+                total = total + times * c * term.rate(c)
+            elif isinstance(term, SmoothTerm):
+                total = total + times * np.real(term.log_mgf(w))
+        return total
+
+    def delta(self, epsilon: float) -> Interval:
+        """Bounds of the profile; the upper one holds whatever the method that gave it."""
+        if not self.bag:
+            return Interval(0.0, 0.0)
+        discrete = [isinstance(term, LatticeTerm) for term, _ in self.bag]
+        if all(discrete):
+            found = lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
+            return Interval(max(0.0, found.lower), min(1.0, found.upper))
+        if all(d or isinstance(term, SmoothTerm) for d, (term, _) in zip(discrete, self.bag, strict=True)):
+            try:
+                return contour_delta(self, epsilon)
+            except TooManyPoints:
+                exact = gamma_pair_delta(self.bag, epsilon)
+                if exact is not None:
+                    return exact
+        return Interval(0.0, self.renyi_delta(epsilon))
+
+    def renyi_delta(self, epsilon: float) -> float:
+        """δ through the Rényi curve and its best order: an upper bound for any loss."""
+        if self.domain[1] <= 0:
+            return 1.0
+        _, log_delta = best_order(
+            lambda order: rdp_to_log_delta(order, self.rate(order - 1) * (1 + ROUNDING), epsilon),
+            1 + self.domain[1],
+        )
+        return min(1.0, math.exp(log_delta) * (1 + 1e-12))

@@ -1,0 +1,127 @@
+"""`simplexdp calibrate`: parameters for a budget, with the paper's choice beside the exact one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from ..accounting.conversion import best_order, rdp_for_epsilon
+from ..budget import Budget, Neighbours, check_neighbours
+from ..errors import Infeasible, InvalidArgument
+from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
+from ..mechanisms.auto import choose
+from ..mechanisms.dirichlet import zipf_profile
+from .options import Json, NeighboursOption, Tables, budget_from, number, print_json, print_table
+
+AnyMechanism = Dirichlet | Polya | Gaussian | Laplace
+
+
+def calibrate(
+    epsilon: Annotated[float | None, typer.Option(help="ε of the budget.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")] = None,
+    order: Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")] = None,
+    mechanism: Annotated[str, typer.Option(help="all, auto, polya, dirichlet, gaussian or laplace.")] = "all",
+    tables: Tables = 1,
+    neighbours: NeighboursOption = "replace-one",
+    r: Annotated[float | None, typer.Option(help="Multiplier (dirichlet, polya); chosen if not given.")] = None,
+    total: Annotated[float, typer.Option(help="Public number of records, for choosing r.")] = 1000,
+    cells: Annotated[int, typer.Option(help="Cells of a table, for choosing r.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """The parameters that use the whole budget for a number of tables, and what the paper would choose."""
+    budget, relation = budget_from(epsilon, delta, order), check_neighbours(neighbours)
+    makers: dict[str, Callable[[], AnyMechanism]] = {
+        "auto": lambda: choose(budget, tables=tables, neighbours=relation, total=total, cells=cells),
+        "polya": lambda: Polya.calibrate(
+            budget, tables=tables, neighbours=relation, r=_whole(r), total=total, cells=cells
+        ),
+        "gaussian": lambda: Gaussian.calibrate(budget, tables=tables, neighbours=relation),
+        "laplace": lambda: Laplace.calibrate(budget, tables=tables, neighbours=relation),
+        "dirichlet": lambda: Dirichlet.calibrate(
+            budget, tables=tables, neighbours=relation, r=r, total=total, cells=cells
+        ),
+    }
+    if mechanism != "all" and mechanism not in makers:
+        raise InvalidArgument("--mechanism", "all, " + ", ".join(makers), got=mechanism)
+    names = list(makers) if mechanism == "all" else [mechanism]
+    results = [_result(name, makers[name](), budget, tables, relation) for name in names]
+    if "dirichlet" in names or mechanism == "all":
+        results.append(_paper(budget, tables, relation, total, cells))
+    if as_json:
+        print_json({"budget": str(budget), "tables": tables, "neighbours": relation, "results": results})
+        return
+    rows = [
+        [
+            result["choice"],
+            result["parameters"],
+            number(result.get("noise")),
+            f"{result['spent']:.4%}" if "spent" in result else "–",
+        ]
+        for result in results
+    ]
+    print_table(
+        f"{budget} for {tables} table(s) under {relation}",
+        ["choice", "parameters", "noise at an empty cell", "of the budget spent"],
+        rows,
+        note=f"r chosen for {total:g} records in {cells} cells where it was not given. "
+        "noise: standard deviation in count units.",
+    )
+
+
+def _whole(r: float | None) -> int | None:
+    if r is None:
+        return None
+    if r != int(r):
+        raise InvalidArgument("--r", "a whole number for the Pólya mechanism", got=r)
+    return int(r)
+
+
+def _noise(mechanism: AnyMechanism) -> float:
+    if isinstance(mechanism, Dirichlet):
+        return math.sqrt(mechanism.alpha) / mechanism.r
+    if isinstance(mechanism, Polya):
+        return math.sqrt(mechanism.variance)
+    return math.sqrt(mechanism.noise_variance)
+
+
+def _result(name: str, mechanism: AnyMechanism, budget: Budget, tables: int, neighbours: Neighbours) -> dict[str, Any]:
+    loss = tables * mechanism.loss(neighbours)
+    spent = math.exp(loss.excess(budget))
+    return {"choice": name, "parameters": str(mechanism), "noise": _noise(mechanism), "spent": spent}
+
+
+def _paper(budget: Budget, tables: int, neighbours: Neighbours, total: float, cells: int) -> dict[str, Any]:
+    """Algorithm 1 with the budget divided over the tables, at the best order where the order is free."""
+    choice = "the paper's Algorithm 1"
+    if neighbours != "replace-one":
+        return {"choice": choice, "parameters": "states replace-one only"}
+    try:
+        if budget.order is not None:
+            found = Dirichlet.algorithm1(order=budget.order, epsilon=budget.epsilon / tables)
+        else:
+            found = best_algorithm1(budget, tables, total, cells)
+    except Infeasible as error:
+        return {"choice": choice, "parameters": f"infeasible: {error}"}
+    return _result(choice, found, budget, tables, neighbours)
+
+
+def best_algorithm1(budget: Budget, tables: int, total: float, cells: int) -> Dirichlet:
+    """Algorithm 1 at the order with the lowest expected KL on a Zipf table of this size, for an (ε, δ) budget."""
+    assert budget.delta is not None
+    profile = zipf_profile(total, cells)
+
+    def at(order: float) -> Dirichlet:
+        spend = rdp_for_epsilon(order, budget.epsilon, budget.delta or 0.0)
+        return Dirichlet.algorithm1(order=order, epsilon=spend / tables)
+
+    def kl(order: float) -> float:
+        try:
+            return at(order).expected_kl_of_profile(profile)
+        except Infeasible:
+            return math.inf
+
+    order, _ = best_order(kl, 1e6)
+    return at(order)

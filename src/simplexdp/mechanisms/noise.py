@@ -1,0 +1,215 @@
+"""Discrete Gaussian and Laplace noise on counts: the baselines, drawn and accounted exactly on the integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..accounting.discrete import DiscreteGaussianTerm, DiscreteLaplaceTerm, RandomisedResponseTerm
+from ..accounting.loss import PrivacyLoss
+from ..accounting.person import RenyiOnly
+from ..accounting.smooth import GaussianTerm
+from ..accounting.terms import Term
+from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
+from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
+from ..sampling.discrete import discrete_gaussian, discrete_laplace
+from ..sampling.entropy import Entropy
+from .base import Draw, FloatArray, IntArray, calibrate_upwards, describe, noise_scale, release_counts
+from .expected import Law, expected_kl
+
+_BITS = 36
+"""Scales are rounded up to this many significant bits, so that the sampler can work with small integers."""
+
+
+def _rational(value: float) -> Fraction:
+    """The smallest number of _BITS significant bits that is not below the value."""
+    mantissa, exponent = math.frexp(value)
+    return Fraction(math.ceil(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
+
+
+def _two_cells(term: Term, neighbours: Neighbours) -> PrivacyLoss:
+    """A replaced record moves two cells by one; an added or removed one moves one cell. Both laws are symmetric."""
+    if check_neighbours(neighbours) == "replace-one":
+        return PrivacyLoss(neighbours, (((term, 2),),))
+    return PrivacyLoss(neighbours, (((term, 1),), ((term, 1),)))
+
+
+class _IntegerNoise:
+    """What the two share."""
+
+    def release(
+        self,
+        counts: ArrayLike,
+        *,
+        neighbours: Neighbours = "replace-one",
+        entropy: Entropy | int | None = None,
+    ) -> Draw:
+        """Draw once: the counts plus independent integer noise."""
+        return release_counts(self, counts, neighbours, entropy)  # type: ignore[arg-type]  # a mixin of mechanisms
+
+    def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
+        """The values themselves, their variance, and no slope."""
+        return values.astype(np.float64), self.noise_variance, 0.0
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of the noise drawn."""
+        law = self._noise()
+        return float(law.probabilities @ law.values**2)
+
+    def expected_kl(self, counts: ArrayLike, *, constant: float | None = None) -> float:
+        """E KL(f/N ‖ q) of q ∝ max(noisy, 0) + constant; half a standard deviation by default. Not private."""
+        noise = self._noise()
+        half = math.sqrt(self.noise_variance) / 2 + 1e-9
+        constant = half if constant is None else check_positive("constant", constant)
+
+        def law(count: int) -> Law:
+            return Law(values=noise.values + count, probabilities=noise.probabilities)
+
+        return expected_kl(counts, law, constant)
+
+    def _noise(self) -> Law:
+        raise NotImplementedError
+
+
+def _normalised(x: FloatArray, logs: FloatArray) -> Law:
+    weights = np.exp(logs - logs.max())
+    return Law(values=x, probabilities=weights / weights.sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(_IntegerNoise):
+    """Counts plus discrete Gaussian noise; `variance` is σ² rounded up, and is what is drawn and accounted."""
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+
+    __str__ = describe
+
+    @property
+    def name(self) -> str:
+        """The name used in files."""
+        return "gaussian"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """σ."""
+        return {"sigma": self.sigma}
+
+    @property
+    def variance(self) -> Fraction:
+        """The parameter σ² of the discrete Gaussian that is drawn."""
+        return _rational(self.sigma**2)
+
+    def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
+        """Exact on the integers; for persons with several rows the Rényi bound λΔ²/2σ² with Δ² = m² a cell."""
+        if check_whole("rows", rows) == 1:
+            return _two_cells(DiscreteGaussianTerm(variance=self.variance), neighbours)
+        return _two_cells(RenyiOnly(GaussianTerm(rows**2 / float(self.variance) * (1 + 1e-15))), neighbours)
+
+    def continuous_loss(self, l2: float = math.sqrt(2), neighbours: Neighbours = "replace-one") -> PrivacyLoss:
+        """The loss of continuous Gaussian noise on a query of this ℓ₂ sensitivity; not of what `release` draws."""
+        bag = ((GaussianTerm((l2 / self.sigma) ** 2), 1),)
+        return PrivacyLoss(neighbours, (bag,) if check_neighbours(neighbours) == "replace-one" else (bag, bag))
+
+    def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
+        """Counts plus noise, exact integers."""
+        return counts + discrete_gaussian(counts.size, self.variance, entropy).reshape(counts.shape)
+
+    def _noise(self) -> Law:
+        variance = float(self.variance)
+        reach = math.ceil(14 * math.sqrt(variance) + 3)
+        x = np.arange(-reach, reach + 1, dtype=np.float64)
+        return _normalised(x, -(x**2) / (2 * variance))
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        tables: int = 1,
+        neighbours: Neighbours = "replace-one",
+        rows: int = 1,
+    ) -> Gaussian:
+        """The smallest σ for which `tables` releases fit the budget; the next smaller variance would exceed it."""
+        tables = check_whole("tables", tables)
+        start = noise_scale(budget, tables) * rows / (math.sqrt(2) if neighbours == "add-remove" else 1.0)
+
+        def excess(sigma: float) -> float:
+            return (tables * cls(sigma=sigma).loss(neighbours, rows=rows)).excess(budget)
+
+        near = smallest_that_fits(excess, start, rtol=1e-3)
+        unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)  # the last bit of a variance of this size
+        units = smallest_integer_that_fits(lambda n: excess(math.sqrt(n * unit)), math.ceil(near**2 / unit))
+        return cls(sigma=math.sqrt(units * unit))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(_IntegerNoise):
+    """Counts plus discrete Laplace noise, Pr[x] ∝ exp(−|x|/scale)."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+
+    __str__ = describe
+
+    @property
+    def name(self) -> str:
+        """The name used in files."""
+        return "laplace"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The scale."""
+        return {"scale": self.scale}
+
+    @property
+    def rational_scale(self) -> Fraction:
+        """The scale that is drawn, rounded up to a short binary fraction."""
+        return _rational(self.scale)
+
+    def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
+        """Exact on the integers: a cell moved by one is randomised response with ε = 1/scale."""
+        if check_whole("rows", rows) == 1:
+            return _two_cells(DiscreteLaplaceTerm(scale=self.rational_scale), neighbours)
+        return _two_cells(
+            RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)),
+            neighbours,
+        )
+
+    def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
+        """Counts plus noise, exact integers."""
+        return counts + discrete_laplace(counts.size, self.rational_scale, entropy).reshape(counts.shape)
+
+    def _noise(self) -> Law:
+        scale = float(self.rational_scale)
+        reach = math.ceil(45 * scale + 3)
+        x = np.arange(-reach, reach + 1, dtype=np.float64)
+        return _normalised(x, -np.abs(x) / scale)
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,
+        *,
+        tables: int = 1,
+        neighbours: Neighbours = "replace-one",
+        rows: int = 1,
+    ) -> Laplace:
+        """The smallest scale for which `tables` releases fit the budget."""
+        tables = check_whole("tables", tables)
+        scale = calibrate_upwards(
+            lambda b: tables * cls(scale=b).loss(neighbours, rows=rows),
+            budget,
+            noise_scale(budget, tables) * rows,
+        )
+        return cls(scale=scale)
