@@ -26,7 +26,7 @@ REPEATS = 3
 Work = Callable[[], object]
 
 
-def schema():  # noqa: ANN201
+def schema():
     from simplexdp.schema import Categories, Schema
 
     columns = [Categories(list(range(data.VALUES)), name=name) for name in data.NAMES]

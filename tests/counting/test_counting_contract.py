@@ -107,6 +107,7 @@ SOURCES = {
     "pandas nullable": lambda _: ARROW.to_pandas().convert_dtypes(),
     "pandas categorical": lambda _: ARROW.to_pandas().astype({"text": "category", "whole": "category"}),
     "polars": lambda _: pl.from_arrow(ARROW),
+    "polars lazy": lambda _: pl.from_arrow(ARROW).lazy(),
     "polars categorical": lambda _: pl.from_arrow(ARROW).with_columns(pl.col("text").cast(pl.Categorical)),
     "duckdb relation": lambda _: duckdb.connect().from_arrow(ARROW),
     "duckdb query": lambda path: Query(f"select * from '{_parquet(path)}'"),
