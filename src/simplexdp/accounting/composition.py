@@ -21,6 +21,7 @@ ROUNDING = 2e-11
 """Relative error of `rate` that every Rényi value is rounded up by; tests measure at most a fifth of it."""
 
 _FEW_POINTS = 1 << 13
+_NUDGE = 1e-14
 
 
 def merge(*bags: Bag) -> Bag:
@@ -59,6 +60,20 @@ class Composition:
         if not low < w < high:
             return math.inf
         return float(self.rates(np.array([w]))[0])
+
+    def rate_bounds(self, w: float) -> Interval:
+        """Bounds of K(w)/w, rounding included.
+
+        Next to the end of the domain α − wr cancels. The rate increases in w, so its values a little to either side
+        are bounds; what is known by a bound alone (Theorem 1, persons) is taken as it stands.
+        """
+        if not self.bag:
+            return Interval(0.0, 0.0)
+        if math.isinf(w) and all(isinstance(term, LatticeTerm) for term, _ in self.bag):
+            largest = math.fsum(times * term.largest_loss for term, times in self.bag if isinstance(term, LatticeTerm))
+            return Interval(largest * (1 - ROUNDING), largest * (1 + ROUNDING))
+        nudge = w * _NUDGE if self._gammas else 0.0
+        return Interval(self.rate(w - nudge) * (1 - ROUNDING), self.rate(w + nudge) * (1 + ROUNDING))
 
     def rates(self, w: FloatArray) -> FloatArray:
         """K(w)/w on a vector of real w inside the domain."""
