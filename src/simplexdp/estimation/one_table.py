@@ -14,7 +14,7 @@ from .values import CellPosterior, Estimate, FloatArray, NoisyCounts
 
 Method = Literal["posterior-mean", "truncated-normal", "projection", "clip", "clip-tiny", "raw"]
 
-FEW = 8
+FEW = 6
 """Tables up to this size get the exact posterior: there is too little in them to learn a prior from."""
 LEAST_COUNT = 1e-12
 """No probability is below this share of the total, so that every logarithm is finite."""
