@@ -183,7 +183,7 @@ def losses(table: FloatArray, epsilon: float, delta: float, seeds: range) -> dic
 
 
 def repetitions(cells: int, quick: bool) -> range:
-    return range(int(np.clip((2000 if quick else 8000) / cells, 3, 12 if quick else 60)))
+    return range(int(np.clip((1500 if quick else 4000) / cells, 2, 12 if quick else 40)))
 
 
 def summary(means: dict[str, FloatArray]) -> list[str]:

@@ -21,9 +21,11 @@ from .simple import projection
 from .values import FloatArray, NoisyCounts
 
 SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
-LOG_SHAPE_SD = 1.2
-"""Hyper-prior: ln k ~ N(0, (1.2 (1 − 1/d))²): the fewer the cells, the less can be learnt about k."""
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.1, 0.02
+"""Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
+LOG_SHAPE_SD = 1.6
+"""Hyper-prior: ln k ~ N(0, (1.6 (1 − 1/d))²): the fewer the cells, the less can be learnt about k."""
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.02
+"""Prior weights of "all probabilities equal" and of "all counts equal"."""
 STEPS = 5
 """Lattice points per standard deviation of the noise."""
 MAX_POINTS = 4000
