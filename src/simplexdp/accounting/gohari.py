@@ -26,7 +26,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int) -> float:
     """δ(γ) for k = `concentration`, both changed cells at their smallest share α/k.
 
-    >>> f"{gohari_delta(1e-3, concentration=171.87, alpha=171.87 * 0.0284, cells=6):.3e}"
+    >>> f"{gohari_delta(1e-3, concentration=171.87, alpha=4.88, cells=6):.3e}"
     '3.031e-06'
     """
     gamma = check_fraction("gamma", gamma)

@@ -46,7 +46,7 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
 
     >>> from simplexdp.accounting.discrete import RandomisedResponseTerm
     >>> print(f"{lattice_delta([(RandomisedResponseTerm(epsilon=1.0), 2)], 1.0).upper:.12f}")
-    0.337834918082
+    0.337834712147
     """
     if not math.isfinite(epsilon):
         raise InvalidArgument("epsilon", "a finite number", got=epsilon)
