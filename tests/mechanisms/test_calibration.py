@@ -69,7 +69,9 @@ def test_dirichlet_epsilon_delta(neighbours: str) -> None:
         found = Dirichlet.calibrate(budget, tables=tables, neighbours=neighbours, r=r)
         assert found.r == r
         worst = max(
-            reference.composed_delta([((found.r, found.alpha), tables)], budget.epsilon, kind)
+            reference.delta(r, found.alpha, budget.epsilon, kind)
+            if tables == 1
+            else reference.composed_delta([((r, found.alpha), tables)], budget.epsilon, kind)
             for kind in RELATIONS[neighbours]
         )
         assert budget.delta * (1 - LEFT) < worst <= budget.delta, (budget, tables, r)
@@ -86,8 +88,9 @@ def test_dirichlet_renyi() -> None:
         found = Dirichlet.calibrate(budget, tables=tables, neighbours=neighbours, r=r)
         worst = tables * max(reference.rdp(r, found.alpha, order, kind) for kind in RELATIONS[neighbours])
         if worst < mp.mpf(budget.epsilon) * (1 - mp.mpf(LEFT)):
-            # The budget is so large that it ends at the last order: a little less α and nothing is finite.
-            assert max(reference.rdp(r, found.alpha * (1 - 1e-9), order, kind) for kind in RELATIONS[neighbours]) == mp.inf
+            # The budget ends next to the last finite order, where α has not enough digits to use all of it.
+            less = found.alpha * (1 - 1e-13)
+            assert tables * max(reference.rdp(r, less, order, kind) for kind in RELATIONS[neighbours]) > budget.epsilon
         assert worst <= budget.epsilon, (budget, tables, r)
 
 
@@ -177,7 +180,12 @@ def test_laplace(neighbours: str) -> None:
             tables = 1
             budget = Budget(epsilon=10 ** rng.uniform(-2, 1), delta=10 ** rng.uniform(-12, -2))
         found = Laplace.calibrate(budget, tables=tables, neighbours=neighbours)
-        assert 1 - LEFT < spent(found, neighbours, budget, tables) <= 1, (budget, tables, found)
+        share = spent(found, neighbours, budget, tables)
+        assert share <= 1, (budget, tables, found)
+        if share < 1 - LEFT:
+            # Next to its largest loss the profile is steep: scales of _BITS bits are too coarse to use all of it.
+            less = Laplace(scale=float(found.rational_scale * (1 - Fraction(2) ** -(_BITS - 1))))
+            assert spent(less, neighbours, budget, tables) > 1, (budget, tables, found)
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
