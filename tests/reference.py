@@ -184,7 +184,7 @@ def composed_delta(pairs: Sequence[tuple[Pair, int]], epsilon: float, kind: str 
             previous = value
             h /= 2
             offset = h
-        raise ArithmeticError("the reference contour did not converge")
+        raise ArithmeticError(f"the reference contour did not converge: {pairs} {epsilon} {kind} {c} {value} {previous}")
 
 
 # -- exact integer mechanisms ----------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ class Interval:
 
 
 _LARGEST_LOG = 700.0
+_UNUSED = 1e-7
+"""Where the excess is steep, the search goes on below `rtol` until less than this is left."""
 
 
 def smallest_that_fits(
@@ -69,7 +71,7 @@ def _search(excess: Callable[[float], float], start: float, rtol: float, near: f
             else:
                 low, f_low = t, value
     side = 0
-    while high - low > rtol:
+    while high - low > rtol or f_high < -_UNUSED:
         middle = 0.5 * (low + high)
         if math.isfinite(f_low) and math.isfinite(f_high) and f_low > f_high:
             # Illinois false position, kept off the ends so that both sides of the bracket shrink.
