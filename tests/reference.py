@@ -184,7 +184,9 @@ def composed_delta(pairs: Sequence[tuple[Pair, int]], epsilon: float, kind: str 
             previous = value
             h /= 2
             offset = h
-        raise ArithmeticError(f"the reference contour did not converge: {pairs} {epsilon} {kind} {c} {value} {previous}")
+        raise ArithmeticError(
+            f"the reference contour did not converge: {pairs} {epsilon} {kind} {c} {value} {previous}"
+        )
 
 
 # -- exact integer mechanisms ----------------------------------------------------------------------------------------------

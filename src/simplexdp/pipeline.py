@@ -21,7 +21,7 @@ from .mechanisms.base import checked_counts
 from .models.guarantee import pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
-from .planning import Calibration, MechanismName, Plan, Split, plan_tables
+from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
@@ -208,7 +208,7 @@ def fit_tables(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
+    split: Split | SplitRule = "equal",
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
@@ -226,7 +226,6 @@ def fit_tables(
         "mechanism": mechanism,
         "calibration": calibration,
         "neighbours": neighbours,
-        "split": split,
     }
     bound: dict[str, Any] = {"progress": progress}
     if rows_per_person is not None:
@@ -244,7 +243,8 @@ def fit_tables(
             rows_per_person=rows_per_person or 1,
         )
         shapes = [schema.shape(columns) for columns in names]
-        plan = plan_tables(names, shapes, budget, pure=(quantiles.epsilon_spent,), **settings)
+        parts = split(None) if callable(split) else split
+        plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
         schema = quantiles.resolve(source, **bound).schema
         counted = count(source, schema, names, **bound)
@@ -252,7 +252,8 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
-        plan = plan_tables(names, [table.shape for table in counted], budget, total=total, **settings)
+        parts = split(total) if callable(split) else split
+        plan = plan_tables(names, [table.shape for table in counted], budget, split=parts, total=total, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
 

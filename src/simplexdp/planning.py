@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -22,6 +22,8 @@ from .tables import Unit
 MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "none"]
 Calibration = Literal["exact", "algorithm1"]
 Split = Literal["equal", "cells"] | Sequence[float] | Mapping[str, float]
+SplitRule = Callable[[float | None], Split]
+"""A split that depends on the number of records, which it is given where that number is public."""
 
 
 @dataclass(frozen=True, kw_only=True)
