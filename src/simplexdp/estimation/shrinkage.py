@@ -1,7 +1,7 @@
 """Posterior of one share under a Beta prior, given a noisy count: quadrature, many cells and prior strengths at once.
 
-θ ~ Beta(τ m, τ (1−m)) and z = n θ + sampling noise + mechanism noise, where the sampling noise has variance n θ (1−θ) and
-the mechanism's is `variance + slope·nθ`, normal or Laplace-shaped.
+θ ~ Beta(τ m, τ (1−m)) and z = n θ + sampling noise + mechanism noise; the sampling noise has variance n θ (1−θ), and the
+mechanism's is `variance + slope·nθ`, normal or Laplace-shaped.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def share_posterior(
     parts = []
     for start in range(0, values.size, BLOCK):
         cut = slice(start, start + BLOCK)
-        parts.append(
-            _block(values[cut], variance[cut], slope[cut], size[cut], prior_mean[cut], strengths, shape)
-        )
+        parts.append(_block(values[cut], variance[cut], slope[cut], size[cut], prior_mean[cut], strengths, shape))
     mean, second, evidence = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
     return SharePosterior(mean=mean, variance=np.maximum(second - mean**2, 0.0), log_evidence=evidence)
 
