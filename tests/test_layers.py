@@ -19,8 +19,8 @@ LAYERS: list[set[str]] = [
     {"mechanisms"},
     {"estimation", "utility"},
     {"models"},
-    {"pipeline", "ledger", "certificate", "naive_bayes"},
-    {"cli", "learn", "sklearn", "pgmpy", "plots", "report", "__init__"},
+    {"planning", "pipeline", "forecast", "ledger", "naive_bayes"},
+    {"cli", "learn", "network", "pgmpy", "plots", "report", "synthesis", "__init__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]
 FORBIDDEN = [

@@ -8,6 +8,7 @@ from .accounting import PrivacyLoss, Sensitivity
 from .budget import Budget
 from .counting import CellNumbers, Files, Query, count
 from .estimation import NoisyCounts, estimate
+from .forecast import plan
 from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
 from .models import Certificate, Release
 from .pipeline import release, release_distribution
@@ -38,6 +39,7 @@ __all__ = [
     "count",
     "errors",
     "estimate",
+    "plan",
     "release",
     "release_distribution",
 ]

@@ -16,7 +16,8 @@ from .estimation import Method
 from .models import Certificate
 from .models.naive_bayes import NaiveBayesModel
 from .naive_bayes import encode_batches, fit_naive_bayes
-from .pipeline import Calibration, LedgerLike, MechanismName, Split
+from .pipeline import LedgerLike
+from .planning import Calibration, MechanismName, Split
 from .sampling.entropy import Entropy
 from .schema import Categories, Schema
 from .schema.derive import derive_columns

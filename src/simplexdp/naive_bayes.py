@@ -15,7 +15,8 @@ from .counting.run import BatchEncoder
 from .errors import InvalidArgument
 from .estimation import Method
 from .models.naive_bayes import NaiveBayesModel
-from .pipeline import Calibration, LedgerLike, MechanismName, Split, fit_tables
+from .pipeline import LedgerLike, fit_tables
+from .planning import Calibration, MechanismName, Split
 from .sampling.entropy import Entropy
 from .schema import Schema
 
