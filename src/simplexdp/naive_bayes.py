@@ -32,7 +32,7 @@ def fit_naive_bayes(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "cells",
+    split: Split = "equal",
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
