@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from .counting import CellNumbers, Files, Query, count
     from .estimation import NoisyCounts, estimate
     from .forecast import plan
+    from .learn import NaiveBayes
+    from .ledger import Ledger
     from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
     from .models import Certificate, Release
+    from .network import BayesianNetwork
     from .pipeline import release, release_distribution
     from .schema import Categories, Numeric, Quantiles, Schema
     from .tables import CountTable
@@ -27,8 +30,11 @@ _HOMES = {
     "counting": ("CellNumbers", "Files", "Query", "count"),
     "estimation": ("NoisyCounts", "estimate"),
     "forecast": ("plan",),
+    "learn": ("NaiveBayes",),
+    "ledger": ("Ledger",),
     "mechanisms": ("Dirichlet", "Draw", "Gaussian", "Laplace", "Polya"),
     "models": ("Certificate", "Release"),
+    "network": ("BayesianNetwork",),
     "pipeline": ("release", "release_distribution"),
     "schema": ("Categories", "Numeric", "Quantiles", "Schema"),
     "tables": ("CountTable",),
@@ -47,6 +53,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "BayesianNetwork",
     "Budget",
     "Categories",
     "CellNumbers",
@@ -57,6 +64,8 @@ __all__ = [
     "Files",
     "Gaussian",
     "Laplace",
+    "Ledger",
+    "NaiveBayes",
     "NoisyCounts",
     "Numeric",
     "Polya",
