@@ -1,4 +1,4 @@
-"""Settings for all tests."""
+"""Settings for all tests; this file also puts the folder on the path, so that tests below can import `reference`."""
 
 from __future__ import annotations
 

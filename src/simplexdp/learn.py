@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from .budget import Budget, Neighbours
 from .errors import InvalidArgument, MissingExtra, PrivacyError, SourceError
 from .estimation import Method
+from .models import Certificate
 from .models.naive_bayes import NaiveBayesModel
 from .naive_bayes import encode_batches, fit_naive_bayes
-from .pipeline import Calibration, LedgerLike, MechanismName, Split
+from .pipeline import LedgerLike
+from .planning import Calibration, MechanismName, Split
 from .sampling.entropy import Entropy
 from .schema import Categories, Schema
 from .schema.derive import derive_columns
@@ -63,7 +65,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
         neighbours: "replace-one" or "add-remove".
-        split: of the budget over the features: "cells", "equal" or weights.
+        split: of the budget over the features: "equal", "cells" (in proportion to the root of the cells) or weights.
         random_state: None draws from the operating system; anything else is repeatable and not private.
         ledger: charged before anything is drawn.
         dataset: the name that the ledger knows the data by.
@@ -91,7 +93,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: Calibration = "exact",
         estimate: Method = "posterior-mean",
         neighbours: Neighbours = "replace-one",
-        split: Split = "cells",
+        split: Split = "equal",
         random_state: int | Entropy | np.random.RandomState | None = None,
         ledger: LedgerLike | None = None,
         dataset: str | None = None,
@@ -131,14 +133,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self._check_features(X, reset=True)
         labels = column_or_1d(_plain(y), warn=True)
         check_classification_targets(labels)
-        schema, target, values = self._domain(X, y, labels)
-        names = [name for name in schema.names if name != target]
-        table = self._table(X, names, [schema[name] for name in names])
+        features, label, values = self._domain(X, y, labels)
+        names = list(features.names)
+        table = self._table(X, names, list(features))
         check_consistent_length(table[0], labels)
         order, codes = _codes(labels, values)
-        column = pa.array(schema[target].values).take(pa.array(codes))
-        rows = pa.table({**dict(zip(names, table, strict=True)), target: column})
-        model = self._fit(rows, schema, target, names)
+        rows = pa.table([*table, pa.array(label.values).take(pa.array(codes))], names=[*names, label.name])
+        schema = Schema([*features, label], origin=features.origin)
+        model = self._fit(rows, schema, label.name, names)
         self._keep(model, values, order)
         return self
 
@@ -166,7 +168,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         names = [name for name in self.schema.names if name not in (target, person)]
         names = names if features is None else list(features)
         model = self._fit(source, self.schema, target, names, rows_per_person=rows_per_person, person=person)
-        values = np.array(self.schema[target].values)
+        values = np.array(_declared_classes(self.schema, target).values)
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         self._keep(model, values, np.argsort(values))
@@ -197,49 +199,52 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.model_ = model
         self.classes_ = values[order]
         self._order = order
-        self.certificate_ = model.certificate()
 
-    def _domain(self, X: Any, y: Any, labels: NDArray[Any]) -> tuple[Schema, str, NDArray[Any]]:
-        """The schema of features and class, the name of the class, and its labels in the order of the cells."""
+    @property
+    def certificate_(self) -> Certificate:
+        """What is promised, in words and as data."""
+        check_is_fitted(self)
+        return self.model_.certificate()
+
+    def _domain(self, X: Any, y: Any, labels: NDArray[Any]) -> tuple[Schema, Categories, NDArray[Any]]:
+        """The schema of the features, the class column, and the labels in the order of its cells."""
         names = self._names(X)
         if self.domain == "from-data":
             values = np.unique(labels)
-            target = _free_name(self.target or "class", names)
             rows = pa.table(dict(zip(names, self._table(X, names, None), strict=True)))
-            columns = derive_columns(rows, bins=self.bins, max_distinct=self.bins, other="cell")
-            features = [type(c)(**c.model_dump() | {"missing": "cell"}) for c in columns]
-            return Schema([*features, _class_column(values, target)], origin="from-data"), target, values
+            found = derive_columns(rows, bins=self.bins, max_distinct=self.bins, other="cell")
+            columns = [type(column)(**column.model_dump() | {"missing": "cell"}) for column in found]
+            schema = Schema(columns, origin="from-data")
+            return schema, _class_column(values, _free_name(self.target or "class", names)), values
         if self.schema is None:
             raise PrivacyError(_REFUSAL)
-        schema, target = self.schema, self.target or getattr(y, "name", None)
+        wanted = self.target or getattr(y, "name", None)
         if self.classes is not None:
-            features = [name for name in schema.names if name != target]
-            target = _free_name(target if isinstance(target, str) else "class", features)
+            schema = _without(self.schema, wanted)
             values = np.asarray(self.classes)
             if values.ndim != 1 or len(np.unique(values)) != values.size or not values.size:
                 raise InvalidArgument("classes", "labels that are all different")
-            column = _class_column(values, target)
-            schema = Schema([*(schema[name] for name in features), column], origin=schema.origin)
+            name = wanted if isinstance(wanted, str) else "class"
+            column = _class_column(values, _free_name(name, schema.names))
         else:
-            left = [name for name in schema.names if name not in names]
-            if target not in schema and len(left) == 1 and len(schema) == len(names) + 1:
-                target = left[0]
-            if target not in schema or not isinstance(schema[target], Categories):
+            left = [name for name in self.schema.names if name not in names]
+            if wanted not in self.schema and len(left) == 1 and len(self.schema) == len(names) + 1:
+                wanted = left[0]
+            column = _declared_classes(self.schema, wanted)
+            schema = _without(self.schema, wanted)
+            values = np.array(column.values)
+        if _is_named(X) or hasattr(X, "column_names"):
+            differing = sorted(set(names) ^ set(schema.names))
+            if differing:
                 raise InvalidArgument(
-                    "target", "the class column of the schema", got=target, hint="Or list the labels with classes=."
+                    "X", "a table with the feature columns of the schema", hint=f"They differ in: {differing[:10]}."
                 )
-            values = np.array(schema[target].values)
-        features = [name for name in schema.names if name != target]
-        if hasattr(X, "columns"):
-            absent = sorted(set(names) ^ set(features))
-            if absent:
-                raise InvalidArgument(
-                    "X", "a table with the feature columns of the schema", hint=f"They differ in: {absent[:10]}."
-                )
-            schema = schema.select([*names, target])
-        elif len(features) != self.n_features_in_:
-            raise InvalidArgument("X", f"an array with the {len(features)} features of the schema", got=f"{self.n_features_in_}")
-        return schema, target, values
+            schema = schema.select(names)
+        elif len(schema) != self.n_features_in_:
+            raise InvalidArgument(
+                "X", f"an array with the {len(schema)} features of the schema", got=self.n_features_in_
+            )
+        return schema, column, values
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
@@ -249,10 +254,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self._check_features(X, reset=False)
         schema, names = self.model_.schema, list(self.model_.features)
         assert schema is not None
-        if hasattr(X, "columns"):
-            table = self._table(X, names, [schema[name] for name in names])
-        else:
-            table = self._table(X, names, [schema[name] for name in names])
+        table = self._table(X, names, [schema[name] for name in names])
         batch = pa.record_batch(table, names=names)
         (codes,) = encode_batches(self.model_, [batch], "X")
         return np.ascontiguousarray(self.model_.predict_log_proba(codes)[:, self._order])
@@ -270,17 +272,16 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     def _check_features(self, X: Any, *, reset: bool) -> None:
         """Number and names of the features, by scikit-learn's rules; the values are checked by the encoder."""
-        if not hasattr(X, "columns") and not hasattr(X, "column_names"):
-            finite: bool | str = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
-            validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=finite)
-        else:
+        if hasattr(X, "column_names") or _is_named(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=self._finite())
 
     def _names(self, X: Any) -> list[str]:
         if hasattr(X, "column_names"):  # a pyarrow table
             return list(X.column_names)
-        if hasattr(X, "columns"):
-            return [str(name) for name in X.columns]
+        if _is_named(X):
+            return list(X.columns)
         if self.schema is not None and self.domain == "declared":
             known = [name for name in self.schema.names if name != self.target]
             return known[: self.n_features_in_]
@@ -290,12 +291,13 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """The features as Arrow arrays."""
         if hasattr(X, "column_names"):
             return [X[name].combine_chunks() for name in names]
-        if hasattr(X, "columns"):
-            place = {str(name): name for name in X.columns}
-            return [_arrow(name, X[place[name]], _kind(columns, i)) for i, name in enumerate(names)]
-        finite: bool | str = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
-        array = check_array(X, dtype=None, ensure_all_finite=finite)
+        if _is_named(X):
+            return [_arrow(name, X[name], _kind(columns, i)) for i, name in enumerate(names)]
+        array = check_array(X, dtype=None, ensure_all_finite=self._finite())
         return [_arrow(name, array[:, i], _kind(columns, i)) for i, name in enumerate(names)]
+
+    def _finite(self) -> bool | str:
+        return "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -303,14 +305,13 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         tags.input_tags.allow_nan = self.domain == "from-data" or declared
         tags.input_tags.string = True
         tags.input_tags.categorical = True
-        tags.non_deterministic = self.random_state is None
         return tags
 
 
 _REFUSAL = (
     "Categories, bins and classes read off sensitive rows reveal them: a rare value is there or not. Declare them with "
-    "schema= (Schema.of, or a file begun with `simplexdp schema draft`) and target= or classes=, or take them from public "
-    "data (Schema.from_public). To go on without privacy say domain='from-data'; all that is made is then marked so."
+    "schema= (Schema.of, or a file begun with `simplexdp schema draft`) and target= or classes=, or take them from "
+    "public data (Schema.from_public). For no privacy say domain='from-data'; all that is made is then marked so."
 )
 
 
@@ -356,6 +357,19 @@ def _codes(labels: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.intp]
     return order, order[place]
 
 
+def _declared_classes(schema: Schema, name: object) -> Categories:
+    column = schema[name] if isinstance(name, str) and name in schema else None
+    if not isinstance(column, Categories):
+        raise InvalidArgument(
+            "target", "the class column of the schema", got=name, hint="Or list the labels with classes=."
+        )
+    return column
+
+
+def _without(schema: Schema, name: object) -> Schema:
+    return schema.select([n for n in schema.names if n != name])
+
+
 def _class_column(values: NDArray[Any], name: str) -> Categories:
     """A schema column of these labels; numbers with a fraction are kept as text."""
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
@@ -365,6 +379,11 @@ def _class_column(values: NDArray[Any], name: str) -> Categories:
     if not all(isinstance(value, (str, int, bool, datetime.date)) for value in plain):
         raise InvalidArgument("classes", "labels that are text, numbers, booleans or dates")
     return Categories(plain, name=name)
+
+
+def _is_named(X: Any) -> bool:
+    """Whether this is a frame with text for column names; scikit-learn takes all others for arrays."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
@@ -378,19 +397,20 @@ def _kind(columns: Sequence[Any] | None, index: int) -> str | None:
 
 
 def _arrow(name: str, values: Any, kind: str | None) -> Any:
-    """One column as an Arrow array. Objects become what the schema declares; without a schema, numbers if they can be."""
+    """One column as an Arrow array. Objects become what the schema declares; without one, numbers if they can."""
     if hasattr(values, "to_arrow"):  # polars
         found = values.to_arrow()
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    array = values.to_numpy() if hasattr(values, "to_numpy") and values.dtype == object else values
-    if getattr(array, "dtype", None) == object and kind != "categories":
+    objects = getattr(values, "dtype", None) == np.dtype(object)
+    array = np.asarray(values) if objects else values
+    if objects and kind != "categories":
         try:
             array = np.asarray(array, dtype=np.float64)
         except ValueError:
             if kind == "numeric":
                 raise SourceError(f"X: column {name!r} is declared numeric and holds something else.") from None
     try:
-        found = pa.array(array, from_pandas=getattr(array, "dtype", None) == object)
+        found = pa.array(array, from_pandas=array.dtype == np.dtype(object))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise SourceError(f"X: column {name!r} has no Arrow type; a column holds one type only.") from None
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

@@ -15,7 +15,8 @@ from .counting.run import BatchEncoder
 from .errors import InvalidArgument
 from .estimation import Method
 from .models.naive_bayes import NaiveBayesModel
-from .pipeline import Calibration, LedgerLike, MechanismName, Split, fit_tables
+from .pipeline import LedgerLike, fit_tables
+from .planning import Calibration, MechanismName, Split
 from .sampling.entropy import Entropy
 from .schema import Schema
 
@@ -31,7 +32,7 @@ def fit_naive_bayes(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "cells",
+    split: Split = "equal",
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -21,14 +21,11 @@ from .mechanisms.base import checked_counts
 from .models.guarantee import pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
-from .planning import Calibration, MechanismName, Plan, Split, plan_tables
+from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
 from .tables import CountTable
-
-SplitRule = Callable[[float | None], Split]
-"""A split that depends on the number of records, which it is given where that number is public."""
 
 
 class Charge(Protocol):
@@ -246,8 +243,8 @@ def fit_tables(
             rows_per_person=rows_per_person or 1,
         )
         shapes = [schema.shape(columns) for columns in names]
-        settings["split"] = split(None) if callable(split) else split
-        plan = plan_tables(names, shapes, budget, pure=(quantiles.epsilon_spent,), **settings)
+        parts = split(None) if callable(split) else split
+        plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
         schema = quantiles.resolve(source, **bound).schema
         counted = count(source, schema, names, **bound)
@@ -255,8 +252,8 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
-        settings["split"] = split(total) if callable(split) else split
-        plan = plan_tables(names, [table.shape for table in counted], budget, total=total, **settings)
+        parts = split(total) if callable(split) else split
+        plan = plan_tables(names, [table.shape for table in counted], budget, split=parts, total=total, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
 

@@ -167,6 +167,8 @@ def open_source(source: Any, request: Request) -> Source:
         from .duckdb import open_relation
 
         return open_relation(source, request)
+    if root == "polars" and hasattr(source, "collect_batches"):
+        return arrow.open_lazy(source, request)
     if isinstance(source, pa.RecordBatchReader):
         return arrow.open_reader(source, "the Arrow stream")
     if hasattr(source, "__arrow_c_stream__"):

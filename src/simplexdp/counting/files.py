@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ def open_files(files: Files, request: Request) -> Source:
         if form not in ("parquet", "csv", "json"):
             raise SourceError(f"the format {form!r} is not one of 'parquet', 'csv' and 'json'.")
     rows = _rows(paths) if set(forms) == {"parquet"} else None
-    return Source(parts=_parts(paths, forms, files.delimiter, request), rows=rows)
+    parts = _parts(paths, forms, files.delimiter, request)
+    return Source(parts=parts, rows=rows, close=parts.close)
 
 
 def column_names(files: Files) -> list[str]:
@@ -65,7 +66,7 @@ def column_names(files: Files) -> list[str]:
     return text_columns(path, form, files.delimiter or _delimiter(path))
 
 
-def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: Request) -> Iterator[Part]:
+def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: Request) -> Generator[Part, None, None]:
     for path, form in zip(paths, forms, strict=True):
         if form == "parquet":
             with _open_parquet(path, request) as file:

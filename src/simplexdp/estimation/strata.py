@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .shrinkage import share_posterior
+from .beta_normal import Moments, Observed, beta_posteriors
+from .conditional import STRENGTH_PRIOR, STRENGTHS
 from .values import FloatArray, NoisyCounts
 
-STRENGTHS = np.append(np.geomspace(0.5, 2e4, 13), np.inf)
-HYPER = np.array([0.01, 0.015, 0.03, 0.05, 0.08, 0.1, 0.12, 0.1, 0.08, 0.08, 0.08, 0.06, 0.04, 0.155])
-"""Prior over the strengths before any release is seen: weakly informative features are common."""
 HYPER_WEIGHT = 10.0
+"""How many tables the prior over the strengths is worth against the tables of the model."""
 TABLE_WEIGHT = 2.0
+"""How many rows the tables together are worth against the rows of one table."""
 MARGINAL_STRENGTHS = np.array([0.5, 1, 2, 4, 8, 16, 32, 64, 256])
 LEAST = 1e-7
 
@@ -49,31 +49,30 @@ def estimate_strata(tables: Sequence[NoisyCounts], counts: FloatArray, variances
     """
     consistent = [_consistent(table, counts, variances) for table in tables]
     marginals = _marginals(tables, float(counts.sum()))
-    sizes = [values.size for values, _ in consistent]
     classes = counts.size
-    shape = "laplace" if all(table.noise == "laplace" for table in tables) else "normal"
-    found = share_posterior(
-        np.concatenate([values.ravel() for values, _ in consistent]),
-        np.concatenate([np.repeat(v, t.values.shape[0]) for t, (_, v) in zip(tables, consistent, strict=True)]),
-        np.repeat([table.slope for table in tables], sizes),
-        np.concatenate([np.repeat(counts, table.values.shape[0]) for table in tables]),
-        np.concatenate([np.tile(m, classes) for m in marginals]),
+    means, spreads, evidences = _posteriors(
+        [
+            Observed(
+                values=values.ravel(),
+                totals=np.repeat(counts, len(table.values)),
+                prior=np.tile(marginal, classes),
+                variance=np.repeat(variance, len(table.values)),
+                slope=table.slope,
+            )
+            for table, marginal, (values, variance) in zip(tables, marginals, consistent, strict=True)
+        ],
         STRENGTHS,
-        shape,  # type: ignore[arg-type]  # one of the two literals
     )
-    cuts = np.cumsum(sizes)[:-1]
     rows = []
-    for evidence in np.split(found.log_evidence, cuts, axis=1):
+    for evidence in evidences:
         values = evidence.shape[1] // classes
         # The last value of a row and the last class follow from the totals: count the free ones.
         free = max(classes - 1, 1) / classes * max(values - 1, 1) / values
         rows.append(evidence.reshape(len(STRENGTHS), classes, values).sum(axis=2).T * free)
     weights = _strength_weights(np.array(rows))
     conditionals, reliability = [], []
-    parts = zip(np.split(found.mean, cuts, axis=1), np.split(found.variance, cuts, axis=1), consistent, strict=True)
-    for weight, table, (mean, variance, (_, noise)) in zip(weights, tables, parts, strict=True):
-        values = table.values.shape[0]
-        mean, variance = (a.reshape(-1, classes, values) for a in (mean, variance))
+    for weight, table, means_, spreads_, (_, noise) in zip(weights, tables, means, spreads, consistent, strict=True):
+        mean, variance = (a.reshape(len(STRENGTHS), classes, -1) for a in (means_, spreads_))
         share = np.einsum("jt,tjc->jc", weight, mean)
         spread = np.maximum(np.einsum("jt,tjc->jc", weight, mean**2 + variance) - share**2, 0.0)
         size = counts[:, None]
@@ -94,36 +93,51 @@ def _consistent(table: NoisyCounts, counts: FloatArray, variances: FloatArray) -
 
 def _marginals(tables: Sequence[NoisyCounts], total: float) -> list[FloatArray]:
     """The pooled distribution of every feature: posterior mean under Dirichlet(τ/C), τ mixed over a grid."""
-    sums = []
+    columns = []
     for table in tables:
-        column = table.values.sum(axis=1)
-        sums.append(column + (total - column.sum()) / column.size)
-    sizes = np.array([column.size for column in sums])
-    noise = np.array([t.values.shape[1] * t.variance for t in tables]) * np.maximum(1 - 1 / sizes, 1e-9)
-    found = share_posterior(
-        np.concatenate(sums),
-        np.repeat(noise, sizes),
-        np.repeat([t.slope for t in tables], sizes),
-        np.full(sizes.sum(), total),
-        np.repeat(1 / sizes, sizes),
-        MARGINAL_STRENGTHS,
-    )
+        sums = table.values.sum(axis=1)
+        cells = sums.size
+        noise = table.values.shape[1] * table.variance * max(1 - 1 / cells, 1e-9)
+        columns.append(
+            Observed(
+                values=sums + (total - sums.sum()) / cells,
+                totals=np.full(cells, total),
+                prior=np.full(cells, 1 / cells),
+                variance=np.full(cells, noise),
+                slope=table.slope,
+            )
+        )
+    means, _, evidences = _posteriors(columns, MARGINAL_STRENGTHS)
     marginals = []
-    cuts = np.cumsum(sizes)[:-1]
-    for mean, evidence in zip(
-        np.split(found.mean, cuts, axis=1), np.split(found.log_evidence, cuts, axis=1), strict=True
-    ):
-        log_weight = evidence.sum(axis=1) * max(mean.shape[1] - 1, 1) / mean.shape[1]
-        weight = np.exp(log_weight - log_weight.max())
-        share = np.maximum(weight / weight.sum() @ mean, LEAST)
+    for mean, evidence in zip(means, evidences, strict=True):
+        free = max(mean.shape[1] - 1, 1) / mean.shape[1]
+        share = np.maximum(_softmax(evidence.sum(axis=1) * free) @ mean, LEAST)
         marginals.append(share / share.sum())
     return marginals
+
+
+def _posteriors(tables: Sequence[Observed], strengths: FloatArray) -> tuple[list[FloatArray], ...]:
+    """Mean, variance and log-evidence of every table, each (strengths, cells); one call for each slope there is."""
+    found: dict[int, Moments] = {}
+    for slope in dict.fromkeys(table.slope for table in tables):
+        group = [i for i, table in enumerate(tables) if table.slope == slope]
+        joined = Observed(
+            values=np.concatenate([tables[i].values for i in group]),
+            totals=np.concatenate([tables[i].totals for i in group]),
+            prior=np.concatenate([tables[i].prior for i in group]),
+            variance=np.concatenate([tables[i].variance for i in group]),
+            slope=slope,
+        )
+        cuts = np.cumsum([tables[i].values.size for i in group])[:-1]
+        parts = [np.split(moment, cuts, axis=1) for moment in beta_posteriors(joined, strengths)]
+        found |= {i: (parts[0][k], parts[1][k], parts[2][k]) for k, i in enumerate(group)}
+    return tuple([found[i][which] for i in range(len(tables))] for which in range(3))
 
 
 def _strength_weights(rows: FloatArray) -> FloatArray:
     """Posterior over the strengths of each (feature, class): population → table → row, by EM."""
     features, classes, _ = rows.shape
-    start = HYPER / HYPER.sum()
+    start = STRENGTH_PRIOR / STRENGTH_PRIOR.sum()
     tables = rows.sum(axis=1)
     population = start
     for _ in range(30):

@@ -217,7 +217,7 @@ class NaiveBayesModel:
         for name, column, table in zip(self.features, columns, self.conditionals, strict=True):
             if column.dtype.kind not in "iu":
                 raise InvalidArgument("codes", "cell numbers of an integer type", got=str(column.dtype))
-            if column.size and not (0 <= int(column.min()) and int(column.max()) < table.shape[1]):
+            if column.size and not (int(column.min()) >= 0 and int(column.max()) < table.shape[1]):
                 raise InvalidArgument("codes", f"0 to {table.shape[1] - 1} for {name!r}")
         return columns
 
