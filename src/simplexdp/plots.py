@@ -237,9 +237,7 @@ def _heat_map(release: Release, title: str) -> Any:
     schema, (first, second) = release.schema, release.columns or ("axis 1", "axis 2")
     rows = schema[first].labels if schema is not None else [str(i + 1) for i in range(values.shape[0])]
     columns = schema[second].labels if schema is not None else [str(i + 1) for i in range(values.shape[1])]
-    figure, axis = _figure(
-        min(11.0, 2.6 + 0.42 * values.shape[1]), min(11.0, 1.5 + max(0.28 * values.shape[0], 1.0))
-    )
+    figure, axis = _figure(min(11.0, 2.6 + 0.42 * values.shape[1]), min(11.0, 1.5 + max(0.28 * values.shape[0], 1.0)))
     image = axis.imshow(values, cmap="Blues", vmin=0.0, aspect="auto")
     axis.grid(visible=False)
     for ticks, labels, size in ((axis.set_yticks, rows, 0), (axis.set_xticks, columns, 1)):

@@ -60,7 +60,9 @@ def conditional_rows(
         values = list(schema[column].labels)
         names = [", ".join(labels) for labels in itertools.product(*(schema[name].labels for name in given))]
     header = [" × ".join(given) or column, *values]
-    return header, [[name or "–", *(f"{p:.4f}" for p in row)] for name, row in list(zip(names, flat, strict=True))[:most]]
+    return header, [
+        [name or "–", *(f"{p:.4f}" for p in row)] for name, row in list(zip(names, flat, strict=True))[:most]
+    ]
 
 
 def information(model: NaiveBayesModel | BayesianNetworkModel) -> dict[str, float]:

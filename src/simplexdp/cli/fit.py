@@ -57,7 +57,7 @@ GraphOption = Annotated[
     str, typer.Option("--graph", help="'a->b,b->c', a .json file of edges or parents, or a .bif file.")
 ]
 Calibration = Annotated[str, typer.Option(help="exact, or algorithm1 for the paper's parameters.")]
-SPLITS = "cells, equal, or one weight for each table with commas between them"
+SPLITS = "equal, cells, or one weight for each table with commas between them"
 
 
 @app.command()
@@ -123,7 +123,7 @@ def nb(
     calibration: Calibration = "exact",
     estimate: EstimateOption = "posterior-mean",
     neighbours: NeighboursOption = "replace-one",
-    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "cells",
+    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
     rows_per_person: RowsPerPerson = None,
     person: Person = None,
     sql: Sql = None,

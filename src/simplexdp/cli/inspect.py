@@ -134,7 +134,5 @@ def _picture(found: Published, column: str | None, level: float, form: str) -> b
         return plots.save(plots.comparison(header[1:], series, title=f"P({column} | {header[0]})"), form)
     gains = dict(sorted(information(found).items(), key=lambda item: -item[1]))
     of = found.target if isinstance(found, NaiveBayesModel) else "the parents"
-    figure = plots.bars(
-        list(gains), list(gains.values()), title=f"Information shared with {of}", unit="nats", cells=30
-    )
+    figure = plots.bars(list(gains), list(gains.values()), title=f"Information shared with {of}", unit="nats", cells=30)
     return plots.save(figure, form)

@@ -100,7 +100,7 @@ def _tables(
         return [tuple(names_from("--columns", names)) for names in columns], "equal"
     if target is not None:
         column = schema[target]
-        return [(name, column.name) for name in schema.names if name != target], "cells"
+        return [(name, column.name) for name in schema.names if name != target], "equal"
     assert graph is not None
     network = BayesianNetwork(
         read_graph(graph), schema, budget=settings["budget"], mechanism=settings["mechanism"], estimate="posterior-mean"
