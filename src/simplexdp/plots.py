@@ -168,8 +168,9 @@ def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for e
         if not math.isfinite(top):
             continue
         top = max(top, 1e-6)
-        epsilons = np.append(np.linspace(0.0, top, points), top * (1 + 1e-9))
         # A pure guarantee ends in a cliff: δ is 0 from some ε on, which a logarithmic axis shows as its bottom.
+        near = top * (1 - np.geomspace(1 / points, 1e-6, 6))
+        epsilons = np.sort(np.concatenate([np.linspace(0.0, top, points), near, [top * (1 + 1e-9)]]))
         deltas = np.maximum([loss.delta(float(epsilon)) for epsilon in epsilons], 1e-13)
         axis.plot(epsilons, deltas, color=COLOURS[i % len(COLOURS)], label=name)
         drawn = True
