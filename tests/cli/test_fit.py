@@ -200,7 +200,14 @@ import simplexdp.cli.fit as fit
 
 @contextlib.contextmanager
 def loud(what):
-    yield lambda done, total: print("counting", flush=True) if done < 1e5 else None
+    told = []
+
+    def tell(done, total):
+        if not told:
+            print("counting", flush=True)
+            told.append(done)
+
+    yield tell
 
 fit.progress_bar = loud
 from simplexdp.cli import main
