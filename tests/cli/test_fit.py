@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import BUDGET, SECRET, contents, make_rows
+from cli_support import BUDGET, SECRET, contents, make_rows
 
 from simplexdp import Budget, Release
 from simplexdp.ledger import Ledger
