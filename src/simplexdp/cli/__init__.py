@@ -7,7 +7,7 @@ import sys
 import click
 import typer
 
-from .. import __version__
+from .._version import __version__
 from ..errors import SimplexDPError
 from . import account, audit, calibrate, demo, ledger, schema
 
