@@ -184,7 +184,9 @@ def composed_delta(pairs: Sequence[tuple[Pair, int]], epsilon: float, kind: str 
             previous = value
             h /= 2
             offset = h
-        raise ArithmeticError(f"the reference contour did not converge: {pairs} {epsilon} {kind} {c} {value} {previous}")
+        raise ArithmeticError(
+            f"the reference contour did not converge: {pairs} {epsilon} {kind} {c} {value} {previous}"
+        )
 
 
 # -- exact integer mechanisms ----------------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ def negative_binomial_pair(r: int, alpha: int, flips: int) -> Law:
 def discrete_gaussian_pair(variance: mp.mpf) -> Law:
     """Noise shifted by one against not shifted."""
     reach = int(mp.ceil(15 * mp.sqrt(variance))) + 2
-    weights = [mp.exp(-mp.mpf(x) ** 2 / (2 * variance)) for x in range(-reach - 1, reach + 1)]
+    weights = [mp.exp(-(mp.mpf(x) ** 2) / (2 * variance)) for x in range(-reach - 1, reach + 1)]
     total = mp.fsum(weights)
     return [(before / total, at / total) for before, at in zip(weights, weights[1:], strict=False)]
 

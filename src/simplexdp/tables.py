@@ -108,9 +108,7 @@ class CountTable:
         for what in ("columns", "shape", "unit", "rows_per_person"):
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
-                raise InvalidArgument(
-                    "other", f"a table with the same {what}", hint=f"They are {mine} and {theirs}."
-                )
+                raise InvalidArgument("other", f"a table with the same {what}", hint=f"They are {mine} and {theirs}.")
         if self.fingerprint != other.fingerprint:
             raise InvalidArgument(
                 "other",

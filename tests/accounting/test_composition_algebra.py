@@ -60,7 +60,9 @@ def test_log_mgfs_add_and_everything_grows(first: object, second: object, neighb
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(mechanisms, mechanisms, st.sampled_from(RELATIONS), st.floats(0.05, 1.5))
-def test_profiles_grow_with_releases_and_fall_with_epsilon(first: object, second: object, neighbours: str, e: float) -> None:
+def test_profiles_grow_with_releases_and_fall_with_epsilon(
+    first: object, second: object, neighbours: str, e: float
+) -> None:
     a, b = first.loss(neighbours), second.loss(neighbours)  # type: ignore[attr-defined]
     both = a + b
     assert both.bounds(epsilon=e).upper >= a.bounds(epsilon=e).lower

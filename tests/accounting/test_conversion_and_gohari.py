@@ -54,9 +54,7 @@ def test_the_best_order_beats_a_grid_and_the_conversion_is_above_the_exact_epsil
 R, ALPHA, TOTAL, CELLS = 0.97, 4.88, 147, 6  # k = rN + dα = 171.87
 
 
-@pytest.mark.parametrize(
-    ("gamma", "delta"), [(2e-3, 7.782e-5), (1e-3, 3.031e-6), (1e-4, 4.52e-11), (1e-6, 7.97e-21)]
-)
+@pytest.mark.parametrize(("gamma", "delta"), [(2e-3, 7.782e-5), (1e-3, 3.031e-6), (1e-4, 4.52e-11), (1e-6, 7.97e-21)])
 def test_the_table_that_the_paper_could_not_compute(gamma: float, delta: float) -> None:
     found = gohari_delta(gamma, concentration=171.87, alpha=ALPHA, cells=CELLS)
     assert found == pytest.approx(delta, rel=1e-3)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
-import reference
 from scipy import stats
 from scipy.special import gammaln
 
+import reference
 from simplexdp import Dirichlet
 from simplexdp.accounting.composition import Composition
 from simplexdp.accounting.smooth import GammaTerm

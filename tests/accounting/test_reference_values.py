@@ -7,8 +7,8 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-import reference
 
+import reference
 from simplexdp import Dirichlet
 from simplexdp.accounting.composition import ROUNDING, Composition
 from simplexdp.accounting.smooth import GammaTerm
@@ -109,7 +109,9 @@ def agrees(found: Interval, expected: mp.mpf) -> bool:
         return found.lower <= expected + mp.mpf(10) ** -323 and found.upper < 1e-299
     slack = mp.mpf(10) ** -16
     inside = found.lower <= expected * (1 + slack) and found.upper >= expected * (1 - slack)
-    return bool(inside and found.upper <= expected * (1 + mp.mpf("1e-9")) and found.lower >= expected * (1 - mp.mpf("1e-9")))
+    return bool(
+        inside and found.upper <= expected * (1 + mp.mpf("1e-9")) and found.lower >= expected * (1 - mp.mpf("1e-9"))
+    )
 
 
 def test_the_profile_over_the_whole_range() -> None:
@@ -139,7 +141,9 @@ def test_the_profile_over_the_whole_range() -> None:
         (197.0, 3.1e9, 149086.0, "replace"),
     ],
 )
-def test_what_no_double_can_hold_is_almost_zero_and_not_negative(r: float, alpha: float, epsilon: float, kind: str) -> None:
+def test_what_no_double_can_hold_is_almost_zero_and_not_negative(
+    r: float, alpha: float, epsilon: float, kind: str
+) -> None:
     found = pair(r, alpha, kind).delta(epsilon)
     assert found.lower == 0
     assert 0 < found.upper < 1e-300

@@ -49,9 +49,7 @@ def test_naive_bayes_tables_share_passes():
 
 
 def test_one_cell_two_cells_and_fifty_million():
-    schema = Schema.of(
-        one=["x"], two=["a", "b"], wide=list(range(5000)), long=[f"v{i}" for i in range(10_000)]
-    )
+    schema = Schema.of(one=["x"], two=["a", "b"], wide=list(range(5000)), long=[f"v{i}" for i in range(10_000)])
     rows = {
         "one": ["x"] * 4,
         "two": ["a", "b", "b", "a"],
@@ -177,9 +175,7 @@ def test_a_bound_keeps_at_most_m_rows_of_each_person():
 
 def test_a_bound_above_all_rows_changes_nothing():
     rows = sample_rows(300)
-    bounded = count(
-        as_arrow(rows), SCHEMA, [("text", "day")], rows_per_person=300, person="person", entropy=Seeded()
-    )
+    bounded = count(as_arrow(rows), SCHEMA, [("text", "day")], rows_per_person=300, person="person", entropy=Seeded())
     assert_counts(bounded, rows, SCHEMA, [("text", "day")])
 
 
@@ -261,7 +257,5 @@ def test_half_a_bound_is_refused(about):
 
 def test_a_bound_on_cell_numbers():
     data = {"a": np.array([0, 1, 1, 1]), "who": np.array([7, 7, 8, 8])}
-    table = count(data, Schema.of(a=["x", "y"]), [("a",)], rows_per_person=1, person="who", entropy=Seeded())[
-        0
-    ]
+    table = count(data, Schema.of(a=["x", "y"]), [("a",)], rows_per_person=1, person="who", entropy=Seeded())[0]
     assert table.private_counts().sum() == 2

@@ -67,9 +67,7 @@ def test_text(kind):
     ids=["close", "mixed", "consecutive", "far apart", "none fits", "beyond small types"],
 )
 def test_whole_numbers(kind, values):
-    array = (
-        pa.array(WHOLE).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(WHOLE).cast(kind)
-    )
+    array = pa.array(WHOLE).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(WHOLE).cast(kind)
     _check({"c": WHOLE}, array, Categories(list(values), name="c", other="cell", missing="cell"))
 
 
@@ -127,11 +125,7 @@ def test_booleans(values):
 @pytest.mark.parametrize("edges", [(0, 2, 3), tuple(i / 10 for i in range(100))], ids=["few", "many"])
 @pytest.mark.parametrize("outside", ["cell", "nearest"])
 def test_numbers(kind, edges, outside):
-    array = (
-        pa.array(NUMBERS).dictionary_encode()
-        if pa.types.is_dictionary(kind)
-        else pa.array(NUMBERS).cast(kind)
-    )
+    array = pa.array(NUMBERS).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(NUMBERS).cast(kind)
     _check({"c": NUMBERS}, array, Numeric(edges, name="c", own=[7], outside=outside, missing="cell"))
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-import reference
 
+import reference
 from simplexdp import Budget, Dirichlet, Gaussian, Laplace, Polya
 from simplexdp.errors import Infeasible
 from simplexdp.mechanisms.noise import _BITS

@@ -130,6 +130,8 @@ class Composition:
 
     def renyi_delta(self, epsilon: float) -> float:
         """δ through the Rényi curve and its best order: an upper bound for any loss."""
+        if self.domain[1] <= 0:
+            return 1.0
         _, log_delta = best_order(
             lambda order: rdp_to_log_delta(order, self.rate(order - 1) * (1 + ROUNDING), epsilon),
             1 + self.domain[1],

@@ -3,7 +3,8 @@
 With k = rN + dα and any γ in (0, 1/2), for a table of d cells with public total N:
 
     ε = ln B(α, rN+α) − ln B(α+r, rN+α−r) + r ln((1−γ)/γ)
-    δ = 1 − min Pr[Y_i ≥ γ and Y_j ≥ γ] = I_γ(α, k−α) + I_γ(α, k−α) − Pr[Y_i < γ, Y_j < γ]
+    δ = 1 − min Pr[Y_i ≥ γ and Y_j ≥ γ] = 2 I_γ(α, k−α) − Pr[Y_i < γ, Y_j < γ]   (d ≥ 3)
+    δ = I_γ(α, k−α) + I_γ(k−α, α)                                                  (d = 2)
 
 δ is computed as it stands, never as one minus a probability close to one; that subtraction is why the published figure
 stops at 2.1e-4.

@@ -167,6 +167,8 @@ def open_source(source: Any, request: Request) -> Source:
         from .duckdb import open_relation
 
         return open_relation(source, request)
+    if root == "polars" and hasattr(source, "collect_batches"):
+        return arrow.open_lazy(source, request)
     if isinstance(source, pa.RecordBatchReader):
         return arrow.open_reader(source, "the Arrow stream")
     if hasattr(source, "__arrow_c_stream__"):
@@ -174,11 +176,7 @@ def open_source(source: Any, request: Request) -> Source:
     if hasattr(source, "fetchmany") and hasattr(source, "description"):
         return database.open_cursor(source, request)
     if isinstance(source, Iterable):
-        if (
-            isinstance(source, Sequence)
-            and source
-            and all(isinstance(item, (str, os.PathLike)) for item in source)
-        ):
+        if isinstance(source, Sequence) and source and all(isinstance(item, (str, os.PathLike)) for item in source):
             return files.open_files(files.Files(source), request)
         return arrow.open_batches(source)
     raise InvalidArgument(
@@ -198,9 +196,7 @@ def _generator(
     if rows is None and person is None:
         return None
     if rows is None or person is None:
-        raise InvalidArgument(
-            "rows_per_person", "given together with person, the column that names the person"
-        )
+        raise InvalidArgument("rows_per_person", "given together with person, the column that names the person")
     check_whole("rows_per_person", rows)
     if entropy is None:
         raise InvalidArgument(

@@ -15,9 +15,7 @@ from .source import Part, Request, Source, engine_errors
 def open_table(table: Any, request: Request) -> Source:
     """A pyarrow Table or RecordBatch."""
     if isinstance(table, pa.RecordBatch):
-        return _one(
-            Part(label="the record batch", schema=table.schema, batches=iter([table])), table.num_rows
-        )
+        return _one(Part(label="the record batch", schema=table.schema, batches=iter([table])), table.num_rows)
     narrow = table.select(_present(table.schema, request))
     batches = narrow.to_batches(max_chunksize=request.rows)
     return _one(Part(label="the Arrow table", schema=narrow.schema, batches=iter(batches)), table.num_rows)
@@ -34,12 +32,23 @@ def open_stream(source: Any, request: Request) -> Source:
     kind = type(source).__name__
     label = f"the {type(source).__module__.partition('.')[0]} {kind}"
     rows = None
-    if type(source).__module__.partition(".")[0] == "polars":
-        rows = source.height if hasattr(source, "height") else len(source)
+    if type(source).__module__.partition(".")[0] == "polars" and hasattr(source, "height"):
+        rows = source.height
         source = source.select([name for name in request.names if name in source.columns])
     with engine_errors(f"{label} could not be read as an Arrow stream"):
         reader = pa.RecordBatchReader.from_stream(source)
     return open_reader(reader, label, rows)
+
+
+def open_lazy(frame: Any, request: Request) -> Source:
+    """A polars LazyFrame, computed in batches."""
+    with engine_errors("the polars LazyFrame could not be started"):
+        names = frame.collect_schema().names()
+        if set(request.names) <= set(names):
+            frame = frame.select(request.names)
+        frames = iter(frame.collect_batches(chunk_size=request.rows))
+    part = Part(label="the polars LazyFrame", schema=None, batches=_flat(frames))
+    return Source(parts=iter([part]))
 
 
 def open_reader(reader: Any, label: str, rows: int | None = None) -> Source:
@@ -67,9 +76,7 @@ def _flat(items: Iterator[Any]) -> Iterator[Any]:
         elif hasattr(item, "__arrow_c_stream__"):
             yield from pa.RecordBatchReader.from_stream(item)
         else:
-            raise SourceError(
-                f"the record batches: an item is of type {type(item).__name__}, not a record batch."
-            )
+            raise SourceError(f"the record batches: an item is of type {type(item).__name__}, not a record batch.")
 
 
 def _present(schema: Any, request: Request) -> list[int] | list[str]:

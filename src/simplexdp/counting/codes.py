@@ -70,9 +70,7 @@ def _columns(data: Any, schema: Schema, request: Request) -> Mapping[str, NDArra
             f"it has the shape {array.shape}. A mapping of arrays by column name works too."
         )
     if request.person is not None and request.person not in schema.names:
-        raise SourceError(
-            f"{LABEL}: column {request.person!r} is missing. Give a mapping of arrays by column name."
-        )
+        raise SourceError(f"{LABEL}: column {request.person!r} is missing. Give a mapping of arrays by column name.")
     return {name: array[:, index] for index, name in enumerate(schema.names)}
 
 
@@ -80,9 +78,7 @@ def _check_clear(spec: ColumnSpec) -> None:
     """Refuse integers that may be values: the declared ones are numbers too, with other cell numbers."""
     if spec.kind == "text" or spec.kind == "date":
         return
-    if spec.kind in ("whole", "truth") and [int(value) for value in spec.values] == list(
-        range(len(spec.values))
-    ):
+    if spec.kind in ("whole", "truth") and [int(value) for value in spec.values] == list(range(len(spec.values))):
         return
     raise SourceError(
         f"{LABEL}: column {spec.name!r} declares numbers, so the array may hold values or cell numbers. "
@@ -106,8 +102,7 @@ def _blocks(arrays: list[NDArray[Any]], persons: Any, request: Request) -> Itera
             unsigned = part.view(np.dtype(f"u{part.dtype.itemsize}"))
             if int(unsigned.max()) >= spec.size:
                 raise SourceError(
-                    f"{LABEL}: column {spec.name!r} has numbers that are none of its cells, "
-                    f"0 to {spec.size - 1}."
+                    f"{LABEL}: column {spec.name!r} has numbers that are none of its cells, 0 to {spec.size - 1}."
                 )
             codes.append(unsigned.astype(spec.dtype, copy=False))
         who = None if persons is None else pa.array(persons[start : start + request.rows])

@@ -19,9 +19,7 @@ _TYPES = {"text": "VARCHAR", "truth": "BOOLEAN", "date": "DATE", "numeric": "DOU
 _WORDS = {"whole": "integers", "truth": "booleans", "date": "dates", "numeric": "numbers", "text": "strings"}
 
 
-def open_relation(
-    relation: Any, request: Request, label: str = "the DuckDB relation", close: Any = None
-) -> Source:
+def open_relation(relation: Any, request: Request, label: str = "the DuckDB relation", close: Any = None) -> Source:
     """A relation, streamed; only the columns that are needed are computed."""
     columns = list(relation.columns)
     wanted = [name for name in request.names if name in columns]
@@ -137,12 +135,8 @@ def _json_settings(connection: Any, path: str, types: dict[str, str]) -> str:
         known = connection.sql(f"FROM read_json({_literal(path)})").columns
     absent = [name for name in types if name not in known]
     if absent:
-        raise SourceError(
-            f"{path}: column {absent[0]!r} is missing from the records at the beginning of the file."
-        )
-    return (
-        "columns={" + ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in types.items()) + "}"
-    )
+        raise SourceError(f"{path}: column {absent[0]!r} is missing from the records at the beginning of the file.")
+    return "columns={" + ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in types.items()) + "}"
 
 
 def quoted(name: str) -> str:

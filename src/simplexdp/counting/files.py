@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,11 @@ def open_files(files: Files, request: Request) -> Source:
         if form not in ("parquet", "csv", "json"):
             raise SourceError(f"the format {form!r} is not one of 'parquet', 'csv' and 'json'.")
     rows = _rows(paths) if set(forms) == {"parquet"} else None
-    return Source(parts=_parts(paths, forms, files.delimiter, request), rows=rows)
+    parts = _parts(paths, forms, files.delimiter, request)
+    return Source(parts=parts, rows=rows, close=parts.close)
 
 
-def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: Request) -> Iterator[Part]:
+def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: Request) -> Generator[Part, None, None]:
     for path, form in zip(paths, forms, strict=True):
         if form == "parquet":
             with _open_parquet(path, request) as file:
@@ -87,9 +88,7 @@ def _parquet_part(path: str, file: Any, request: Request) -> Part:
     if len(present) < len(wanted):
         return Part(label=path, schema=schema, batches=iter(()))  # the encoder names what is missing
     narrow = pa.schema([schema.field(index) for index, name in enumerate(schema.names) if name in wanted])
-    return Part(
-        label=path, schema=narrow, batches=file.iter_batches(batch_size=request.rows, columns=present)
-    )
+    return Part(label=path, schema=narrow, batches=file.iter_batches(batch_size=request.rows, columns=present))
 
 
 def _rows(paths: list[str]) -> int:
@@ -112,9 +111,7 @@ def _expand(paths: Any) -> list[str]:
         path = os.fspath(item)
         if Path(path).is_dir():
             inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-            matches = [
-                file for file in inside if not _is_hidden(Path(file).relative_to(path)) and _ending(file)
-            ]
+            matches = [file for file in inside if not _is_hidden(Path(file).relative_to(path)) and _ending(file)]
         elif Path(path).exists():
             matches = [path]
         else:
@@ -144,7 +141,6 @@ def _format(path: str) -> str:
     form = _ending(path)
     if form is None:
         raise SourceError(
-            f"{path}: its ending is none of {', '.join(_FORMATS)}. "
-            f"Say Files({path!r}, format='csv') or another."
+            f"{path}: its ending is none of {', '.join(_FORMATS)}. Say Files({path!r}, format='csv') or another."
         )
     return form

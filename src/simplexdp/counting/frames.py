@@ -31,10 +31,7 @@ def open_frame(frame: Any, request: Request) -> Source:
 def _batches(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
     columns = [frame[name] for name in names]
     for start in range(0, len(frame), rows):
-        arrays = [
-            _array(name, column.iloc[start : start + rows])
-            for name, column in zip(names, columns, strict=True)
-        ]
+        arrays = [_array(name, column.iloc[start : start + rows]) for name, column in zip(names, columns, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 

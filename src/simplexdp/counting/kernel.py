@@ -62,9 +62,7 @@ class Layout:
 
     def joints(self) -> list[Joint]:
         """Tables put together greedily: each with the recent joint table that grows least and stays small."""
-        limit = min(
-            _JOINT_CELLS, self.block_rows() // 4, max(_JOINT_BYTES // 8 // max(len(self.tables), 1), 256)
-        )
+        limit = min(_JOINT_CELLS, self.block_rows() // 4, max(_JOINT_BYTES // 8 // max(len(self.tables), 1), 256))
         found: list[Joint] = []
         open_: list[int] = []
         for place, columns in enumerate(self.tables):
@@ -113,9 +111,7 @@ class Tally:
         reach = joint.sizes[0]
         for column, size in zip(joint.columns[1:], joint.sizes[1:], strict=True):
             reach *= size
-            out = self._buffer(
-                np.promote_types(np.min_scalar_type(reach - 1), block[column].dtype), len(keys)
-            )
+            out = self._buffer(np.promote_types(np.min_scalar_type(reach - 1), block[column].dtype), len(keys))
             np.multiply(keys, out.dtype.type(size), out=out)
             keys = np.add(out, block[column], out=out)
         return keys

@@ -48,9 +48,7 @@ def make_plan(schema: Schema, tables: Iterable[Sequence[str]], memory_limit: int
     wanted: list[tuple[str, ...]] = []
     for table in tables:
         if isinstance(table, str):
-            raise InvalidArgument(
-                "tables", f"a sequence of tuples; for one column write ({table!r},)", got=table
-            )
+            raise InvalidArgument("tables", f"a sequence of tuples; for one column write ({table!r},)", got=table)
         names = tuple(table)
         if not names or len(set(names)) != len(names):
             raise InvalidArgument("tables", "tuples of at least one column, each named once", got=names)
@@ -68,14 +66,13 @@ def make_plan(schema: Schema, tables: Iterable[Sequence[str]], memory_limit: int
         tables=tuple(tuple(place[name] for name in names) for names in wanted),
     )
     _check_memory(wanted, layout, memory_limit)
-    marks = [hashlib.sha256(column.model_dump_json().encode()).hexdigest() for column in columns]
+    marks = [hashlib.sha256(schema.select([column.name]).to_json().encode()).hexdigest() for column in columns]
     return Plan(
         specs=specs,
         layout=layout,
         tables=tuple(wanted),
         fingerprints=tuple(
-            hashlib.sha256("".join(marks[column] for column in table).encode()).hexdigest()
-            for table in layout.tables
+            hashlib.sha256("".join(marks[column] for column in table).encode()).hexdigest() for table in layout.tables
         ),
         is_private=schema.is_private,
     )

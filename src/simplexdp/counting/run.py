@@ -52,9 +52,7 @@ class BatchEncoder:
                 raise SourceError(f"{label}: column {name!r} is there more than once.")
         absent = [name for name in wanted if name not in place]
         if absent:
-            raise SourceError(
-                f"{label}: {_listed('column', absent)} missing. {_listed('column', place)} there."
-            )
+            raise SourceError(f"{label}: {_listed('column', absent)} missing. {_listed('column', place)} there.")
         self._plan = []
         for number, spec in enumerate(self._specs):
             index = place[spec.name]
@@ -79,9 +77,7 @@ class BatchEncoder:
 class Counter:
     """Gathers blocks of any length into full ones, optionally bounds the rows of each person, and counts."""
 
-    def __init__(
-        self, specs: Sequence[ColumnSpec], layout: Layout, sample: PersonSample | None = None
-    ) -> None:
+    def __init__(self, specs: Sequence[ColumnSpec], layout: Layout, sample: PersonSample | None = None) -> None:
         self.rows = 0
         self._tally, self._sample = Tally(layout), sample
         self._length = layout.block_rows()

@@ -43,9 +43,7 @@ def likelihood_of(values: FloatArray, noisy: NoisyCounts) -> Likelihood:
         def log_normal(counts: FloatArray) -> FloatArray:
             return -0.5 * (values[:, None] - counts) ** 2 / variance
 
-        return Likelihood(
-            centre=values, width=np.full(values.size, noisy.scale), log_at=log_normal, kind="normal"
-        )
+        return Likelihood(centre=values, width=np.full(values.size, noisy.scale), log_at=log_normal, kind="normal")
     pull = variance / slope
     if pull / slope > GAMMA_LIMIT:
         return _growing_normal(values, noisy)
@@ -163,7 +161,7 @@ def _laplace_bins(edges: FloatArray, centre: FloatArray, width: FloatArray) -> M
         small = length < 1e-3
         mean = np.where(small, length / 2, 1 - length * ratio / safe)
         second = np.where(small, length**2 / 3, 2 - (length**2 + 2 * length) * ratio / safe)
-        log_mass = -near / scale + np.log(safe)
+        log_mass = np.where(length > 0, -near / scale + np.log(safe), -np.inf)
         pieces.append((log_mass, near + scale * mean, scale**2 * (second - mean**2)))
     (log_r, mean_r, var_r), (log_l, mean_l, var_l) = pieces
     log_mass = np.logaddexp(log_r, log_l)

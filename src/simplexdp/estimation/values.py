@@ -123,9 +123,7 @@ class Estimate:
     noisy: NoisyCounts = field(repr=False)
     posterior: CellPosterior | None = field(default=None, repr=False)
 
-    def intervals(
-        self, level: float = 0.95, kind: IntervalKind | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def intervals(self, level: float = 0.95, kind: IntervalKind | None = None) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of every probability f/N.
 
         "posterior" (the default where the method has a posterior): hold with probability `level` on average
