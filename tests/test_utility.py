@@ -96,9 +96,7 @@ def test_theorem_2_says_nothing_where_its_condition_fails() -> None:
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    st.floats(0.01, 5), st.floats(0.1, 50), st.integers(2, 100), st.floats(0.05, 2), st.floats(1e-6, 0.5)
-)
+@given(st.floats(0.01, 5), st.floats(0.1, 50), st.integers(2, 100), st.floats(0.05, 2), st.floats(1e-6, 0.5))
 def test_the_smallest_total_is_the_smallest(r: float, alpha: float, cells: int, eta: float, probability: float) -> None:
     mechanism = Dirichlet(r=r, alpha=alpha)
     found = smallest_total(mechanism, cells=cells, eta=eta, probability=probability)

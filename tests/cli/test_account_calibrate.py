@@ -78,7 +78,9 @@ def test_calibrate_as_text_and_for_a_renyi_budget() -> None:
 
 
 def test_calibrate_says_where_the_paper_is_silent() -> None:
-    text = run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "dirichlet", "--neighbours", "add-remove")
+    text = run(
+        "calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "dirichlet", "--neighbours", "add-remove"
+    )
     assert "replace-one only" in text
 
 

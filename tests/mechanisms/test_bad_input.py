@@ -44,7 +44,9 @@ def test_bad_counts(mechanism: object, counts: object) -> None:
         assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("counts", [*list(BAD_COUNTS.values())[:3], [], [SECRET], ["a", str(SECRET)], [[1, SECRET], [2]]])
+@pytest.mark.parametrize(
+    "counts", [*list(BAD_COUNTS.values())[:3], [], [SECRET], ["a", str(SECRET)], [[1, SECRET], [2]]]
+)
 def test_bad_queries_with_sensitivities(counts: object) -> None:
     with pytest.raises(InvalidArgument, match="`counts`") as error:
         Dirichlet(r=1, alpha=5).release(counts, sensitivity=Sensitivity(), entropy=1)  # type: ignore[arg-type]

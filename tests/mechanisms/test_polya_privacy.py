@@ -44,7 +44,11 @@ def test_the_table_at_1_1e_5(r: int, flips: int, alpha: int, deviation: float) -
 
 
 def test_reference_values() -> None:
-    for r, alpha, delta in ((1, 13, 8.49033815370758e-6), (3, 124, 9.47416773573759e-6), (10, 1387, 9.95276197666064e-6)):
+    for r, alpha, delta in (
+        (1, 13, 8.49033815370758e-6),
+        (3, 124, 9.47416773573759e-6),
+        (10, 1387, 9.95276197666064e-6),
+    ):
         assert Polya(r=r, alpha=alpha).loss().delta(1.0) == pytest.approx(delta, rel=1e-10)
     assert Polya(r=1, alpha=13).loss().rdp(2) == pytest.approx(0.0753723385478914, rel=1e-10)
     assert Polya(r=3, alpha=124).loss().rdp(5) == pytest.approx(0.179513875293234, rel=1e-10)
