@@ -1,4 +1,4 @@
-"""The Pólya mechanism: the table and reference values of its design note, its place below the Beta pair and the Gaussian."""
+"""The Pólya mechanism: published values, its place below the Beta pair and the Gaussian."""
 
 from __future__ import annotations
 
