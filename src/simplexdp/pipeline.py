@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,6 +16,7 @@ from .counting import Progress, count
 from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.base import checked_counts
+from .models.document import checksum
 from .models.guarantee import pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
@@ -81,7 +80,7 @@ def draw_tables(
             )
         )
     if payment is not None:
-        payment.seal(fingerprint([release.to_body() for release in releases]))
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
     return tuple(releases)
 
 
@@ -95,13 +94,8 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
     return ledger.charge(
-        plan.guarantee.loss, dataset=dataset, description=description, request_hash=fingerprint(request)
+        plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request)
     )
-
-
-def fingerprint(value: Any) -> str:
-    """SHA-256 of plain data."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def release(
