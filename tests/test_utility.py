@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from simplexdp import Dirichlet, Gaussian, Laplace, Polya
-from simplexdp.errors import InvalidArgument
+from simplexdp.errors import Infeasible, InvalidArgument
 from simplexdp.sampling.entropy import SeededEntropy
 from simplexdp.utility import (
     bias,
@@ -93,10 +93,14 @@ def test_theorem_2_holds_in_simulation() -> None:
 def test_theorem_2_says_nothing_where_its_condition_fails() -> None:
     mechanism = Dirichlet(r=0.01, alpha=50.0)
     assert tail_bound(mechanism, total=100, cells=6, eta=0.1) == 1.0
+    small = Dirichlet(r=1.0, alpha=0.49)
+    assert tail_bound(small, total=1e6, cells=6, eta=0.5) == 1.0
+    with pytest.raises(Infeasible):
+        smallest_total(small, cells=6, eta=0.5, probability=0.1)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.floats(0.01, 5), st.floats(0.1, 50), st.integers(2, 100), st.floats(0.05, 2), st.floats(1e-6, 0.5))
+@given(st.floats(0.01, 5), st.floats(0.5, 50), st.integers(2, 100), st.floats(0.05, 2), st.floats(1e-6, 0.5))
 def test_the_smallest_total_is_the_smallest(r: float, alpha: float, cells: int, eta: float, probability: float) -> None:
     mechanism = Dirichlet(r=r, alpha=alpha)
     found = smallest_total(mechanism, cells=cells, eta=eta, probability=probability)
