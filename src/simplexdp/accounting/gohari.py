@@ -47,9 +47,10 @@ def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int
 
 def gohari_epsilon(gamma: float, *, r: float, alpha: float, total: float) -> float:
     """ε(γ), rounded up by more than the error of the two log-beta functions."""
-    first, second = betaln(alpha, r * total + alpha), betaln(alpha + r, r * total + alpha - r)
-    value = float(first - second) + r * (math.log1p(-gamma) - math.log(gamma))
-    return value * (1 + 1e-12) + 1e-14 * float(abs(first) + abs(second))
+    first = float(betaln(alpha, r * total + alpha))
+    second = float(betaln(alpha + r, r * total + alpha - r))
+    value = first - second + r * (math.log1p(-gamma) - math.log(gamma))
+    return value * (1 + 1e-12) + 1e-14 * (abs(first) + abs(second))
 
 
 def gohari_guarantee(*, r: float, alpha: float, total: float, cells: int, delta: float) -> float:
