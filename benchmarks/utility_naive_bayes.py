@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from simplexdp import Budget, CountTable, Schema
+from simplexdp import Budget, Categories, CellNumbers, CountTable, Schema
 from simplexdp.counting.plan import column_spec
 from simplexdp.counting.run import BatchEncoder
 from simplexdp.models.naive_bayes import NaiveBayesModel
-from simplexdp.naive_bayes import release_naive_bayes
+from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.pipeline import draw_tables
 from simplexdp.planning import plan_tables
 
@@ -42,6 +42,11 @@ class Data:
     labels: NDArray[np.int64]
     sizes: tuple[int, ...]
     classes: int
+
+    @property
+    def schema(self) -> Schema:
+        columns = [Categories(range(size), name=f"x{k}") for k, size in enumerate(self.sizes)]
+        return Schema([*columns, Categories(range(self.classes), name="class")])
 
 
 def load(name: str) -> Data:
@@ -70,21 +75,22 @@ def counts(data: Data, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 def fit(method: str, data: Data, rows: NDArray[np.int64], epsilon: float, seed: int) -> NaiveBayesModel:
     budget = Budget.rdp(order=ORDER, epsilon=epsilon)
+    if method == "ours":
+        columns = {f"x{k}": data.codes[rows, k] for k in range(len(data.sizes))} | {"class": data.labels[rows]}
+        return fit_naive_bayes(CellNumbers(columns), data.schema, "class", budget=budget, entropy=seed)
     joint = [
         CountTable.from_array(table, columns=(f"x{k}", "class"), is_private=False)
         for k, table in enumerate(counts(data, rows))
     ]
-    if method == "ours":
-        return release_naive_bayes(
-            joint, budget=budget, entropy=seed, records=(data.codes[rows], data.labels[rows])
-        )
     # The paper releases the class counts as one more table and gives every table the same share.
     alone = CountTable.from_array(
         np.bincount(data.labels[rows], minlength=data.classes), columns=("class",), is_private=False
     )
     tables = [*joint, alone]
     settings: dict[str, Any] = (
-        {"mechanism": "dirichlet", "calibration": "algorithm1"} if method == "algorithm 1" else {"mechanism": "gaussian"}
+        {"mechanism": "dirichlet", "calibration": "algorithm1"}
+        if method == "algorithm 1"
+        else {"mechanism": "gaussian"}
     )
     plan = plan_tables(
         [t.columns for t in tables], [t.shape for t in tables], budget, total=float(len(rows)), **settings
@@ -160,7 +166,10 @@ def main() -> None:
         for m in methods:
             if names:
                 means = [np.mean([ratios[m, n, e] for n in names]) for e in epsilons]
-                print(f"  {title:9s} {m:14s} " + "  ".join(f"ε={e:g}: {v:.3f}" for e, v in zip(epsilons, means, strict=True)))
+                print(
+                    f"  {title:9s} {m:14s} "
+                    + "  ".join(f"ε={e:g}: {v:.3f}" for e, v in zip(epsilons, means, strict=True))
+                )
     print(f"{time.perf_counter() - began:.0f} s")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from .counting import Progress, count
 from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.base import checked_counts
+from .mechanisms.sums import SumKind
 from .models.guarantee import pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
@@ -216,8 +217,13 @@ def fit_tables(
     ledger: LedgerLike | None = None,
     dataset: str | None = None,
     description: str = "",
+    sums: Callable[[float | None], Sequence[tuple[SumKind, float]]] | None = None,
 ) -> tuple[Release, ...]:
-    """Count all tables in one pass and release them under one exactly composed guarantee."""
+    """Count all tables in one pass and release them under one exactly composed guarantee.
+
+    `sums` reserves budget for noisy sums that the caller makes afterwards, given the public number of records; they are in
+    the guarantee, after the tables.
+    """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
     needed = list(dict.fromkeys(name for columns in names for name in columns))
@@ -252,7 +258,8 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
-        plan = plan_tables(names, [table.shape for table in counted], budget, total=total, **settings)
+        shapes = [table.shape for table in counted]
+        plan = plan_tables(names, shapes, budget, total=total, sums=sums(total) if sums else (), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
 
