@@ -1,0 +1,257 @@
+"""Posterior of the counts of a table with few cells: exact under a mixture of Dirichlet-multinomial priors.
+
+Given the total, Dirichlet-multinomial(k) counts are independent NB(k, ·) counts conditioned on their sum, so
+the posterior of one count is its own prior × likelihood times the convolution of all the others at what
+remains of the total. The convolutions run on a lattice (the whole numbers where the noise is small) by FFT,
+under an exponential tilt that puts the total in the middle, and k is averaged out by its exact evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import betainc, betaincc, gammainc, gammaincc, gammaln, xlogy
+
+from .likelihood import Likelihood, likelihood_of
+from .simple import projection
+from .values import FloatArray, NoisyCounts
+
+SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
+"""Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
+LOG_SHAPE_SD = 1.6
+"""Hyper-prior: ln k ~ N(0, (1.6 (1 − 1/d))²): the fewer the cells, the less can be learnt about k."""
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.02
+"""Prior weights of "all probabilities equal" and of "all counts equal"."""
+STEPS = 5
+"""Lattice points per standard deviation of the noise."""
+MAX_POINTS = 4000
+"""Longest lattice of one cell."""
+REACH = {"normal": 6.5, "laplace": 10.0, "other": 8.0}
+"""Half-width of a cell's window, in standard deviations."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lattice:
+    """Counts `step · (first + 0, 1, …)` for each cell; the total is `steps` steps."""
+
+    step: float
+    steps: int
+    first: NDArray[np.int64]
+    points: int
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """Position of every point, one row for each cell."""
+        return np.asarray(self.first[:, None] + np.arange(self.points))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FewPosterior:
+    """Posterior of each count on its lattice."""
+
+    lattice: Lattice
+    weights: FloatArray
+
+    def bounds(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Equal-tailed bounds of each count; all the error is above where 0 is inside the lower tail."""
+        error = 1 - level
+        lower = self._quantile(np.full(len(self.weights), error / 2), upper=False)
+        upper = self._quantile(np.where(lower <= 0, level, 1 - error / 2), upper=True)
+        return lower, upper
+
+    def _quantile(self, level: FloatArray, *, upper: bool) -> FloatArray:
+        cumulative = np.cumsum(self.weights, axis=1)
+        rows = np.arange(level.size)
+        column = np.minimum((cumulative < level[:, None] - 1e-12).sum(axis=1), self.lattice.points - 1)
+        at = self.lattice.step * (self.lattice.first + column)
+        if self.lattice.step <= 1:
+            return np.asarray(at)
+        before = cumulative[rows, column] - self.weights[rows, column]
+        part = np.clip((level - before) / np.maximum(self.weights[rows, column], 1e-300), 0.0, 1.0)
+        inside = at + (part - 0.5) * self.lattice.step
+        return np.where((at == 0) & (not upper), 0.0, np.maximum(inside, 0.0))
+
+
+def lattice_for(noisy: NoisyCounts, law: Likelihood) -> Lattice | None:
+    """A lattice that resolves the noise and covers the posterior, or None if that takes too many points."""
+    total = noisy.likely_total
+    finest = max(1.0, float(law.width.min()) / STEPS)
+    steps = max(1, math.ceil(total / finest - 1e-9))
+    step = total / steps
+    centres = [law.centre]
+    if noisy.total is not None:
+        # On the plane Σf = N a common shift of all values changes nothing under normal noise.
+        projected = projection(noisy).ravel()
+        centres = [projected] if law.kind == "normal" else [law.centre, projected]
+    reach = REACH[law.kind] * law.width
+    low = np.min([np.clip(centre, 0, total) - reach for centre in centres], axis=0)
+    high = np.max([np.clip(centre, 0, total) + reach for centre in centres], axis=0)
+    first = np.maximum(np.floor(low / step), 0).astype(np.int64)
+    last = np.minimum(np.ceil(high / step), steps).astype(np.int64)
+    points = int((last - first).max()) + 1
+    if points > MAX_POINTS or points * noisy.size > 20 * MAX_POINTS:
+        return None
+    return Lattice(step=step, steps=steps, first=first, points=points)
+
+
+def log_prior_mass(lattice: Lattice, shape: float, mean: float) -> tuple[FloatArray, float]:
+    """Log-mass of NB(shape, mean) in the bin around each lattice point, and the mean inside the bin at 0."""
+    index, step = lattice.index, lattice.step
+    log_mass = _log_negative_binomial(np.asarray(index * step, dtype=np.float64), shape, mean) + math.log(
+        step
+    )
+    inside = 0.0
+    if step > 1:
+        # Point mass × step is accurate where the prior is smooth; sum it up near 0 and where it is narrow.
+        narrow = mean + (0.0 if math.isinf(shape) else mean * mean / shape) < (4 * step) ** 2
+        rough = np.ones_like(index, dtype=np.bool_) if narrow else index < 8
+        at = np.asarray(
+            index[rough] * step, dtype=np.float64
+        )  # a bin holds the whole numbers within half a step
+        mass = _between(at - step / 2, at + step / 2, shape, mean)
+        log_mass[rough] = np.where(mass > 1e-200, np.log(np.maximum(mass, 1e-300)), log_mass[rough])
+        # f NB(f; k, μ) = μ NB(f − 1; k + 1, μ (k + 1)/k) gives the mean inside the bin at 0.
+        edge, next_mean = np.array([step / 2]), mean if math.isinf(shape) else mean * (shape + 1) / shape
+        share = _below(edge - 1, shape + 1, next_mean) / np.maximum(_below(edge, shape, mean), 1e-300)
+        inside = min(mean * float(share[0]), step / 2)
+    return np.where(index > lattice.steps, -np.inf, log_mass), inside
+
+
+def _log_negative_binomial(counts: FloatArray, shape: float, mean: float) -> FloatArray:
+    if math.isinf(shape):
+        return np.asarray(xlogy(counts, mean) - mean - gammaln(counts + 1))
+    success = math.log(mean / (shape + mean))
+    fail = -math.log1p(mean / shape)
+    return np.asarray(
+        gammaln(counts + shape) - gammaln(shape) - gammaln(counts + 1) + shape * fail + counts * success
+    )
+
+
+def _below(edges: FloatArray, shape: float, mean: float) -> FloatArray:
+    """P(count < edge + ½): the distribution function between whole numbers, continued smoothly."""
+    at = np.maximum(edges + 0.5, 1e-300)
+    if math.isinf(shape):
+        return np.where(edges > -0.5, gammaincc(at, mean), 0.0)
+    return np.where(edges > -0.5, betainc(shape, at, shape / (shape + mean)), 0.0)
+
+
+def _between(lower: FloatArray, upper: FloatArray, shape: float, mean: float) -> FloatArray:
+    """Mass between two edges, from the tail that is smaller."""
+    mass = np.asarray(_below(upper, shape, mean) - _below(lower, shape, mean))
+    above = lower > mean
+    low, high = lower[above] + 0.5, upper[above] + 0.5
+    if math.isinf(shape):
+        mass[above] = gammainc(low, mean) - gammainc(high, mean)
+    else:
+        chance = shape / (shape + mean)
+        mass[above] = betaincc(shape, low, chance) - betaincc(shape, high, chance)
+    return mass
+
+
+def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior] | None:
+    """Posterior mean and standard deviation of every (flat) count, and the posterior for intervals."""
+    law = likelihood_of(noisy.values.ravel(), noisy)
+    lattice = lattice_for(noisy, law)
+    if lattice is None:
+        return None
+    total = noisy.likely_total
+    mean = total / noisy.size
+    counts = np.asarray(lattice.index * lattice.step, dtype=np.float64)
+    log_likelihood = law.log_at(counts)
+    masses = [log_prior_mass(lattice, float(shape), mean) for shape in SHAPES]
+    log_joint = np.array([mass for mass, _ in masses]) + log_likelihood
+    if noisy.total is None:
+        weights, log_evidence = _independent(log_joint)
+    else:
+        weights, log_evidence = _conditioned(log_joint, lattice)
+        log_evidence -= np.array(
+            [float(_log_negative_binomial(np.array(total), shape * noisy.size, total)) for shape in SHAPES]
+        )
+    spread = LOG_SHAPE_SD * (1 - 1 / noisy.size)
+    prior = np.exp(-0.5 * (np.log(SHAPES[:-1]) / spread) ** 2)
+    prior = np.append(prior / prior.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
+    log_model = np.append(log_evidence + np.log(prior), _equal_evidence(law, mean))
+    model = np.exp(log_model - log_model.max())
+    model /= model.sum()
+    inside = np.array([mean_at_zero for _, mean_at_zero in masses])
+    at = np.where(counts == 0, inside[:, None, None], counts)
+    means = (weights * at).sum(axis=2)
+    squares = (weights * at**2).sum(axis=2)
+    posterior_mean = model[:-1] @ means + model[-1] * mean
+    variance = model[:-1] @ squares + model[-1] * mean**2 - posterior_mean**2
+    blended = np.einsum("k,kij->ij", model[:-1], weights)
+    equal = np.clip(np.round(mean / lattice.step).astype(np.int64) - lattice.first, 0, lattice.points - 1)
+    blended[np.arange(noisy.size), equal] += model[-1]
+    posterior = FewPosterior(lattice=lattice, weights=blended)
+    return posterior_mean, np.sqrt(np.maximum(variance, 0.0)), posterior
+
+
+def _equal_evidence(law: Likelihood, mean: float) -> float:
+    """Log-evidence of "all counts are the same"."""
+    return float(law.log_at(np.full((1, 1), mean)).sum()) + math.log(EQUAL_WEIGHT)
+
+
+def _normalised(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    top = log_weights.max(axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    weights = np.exp(log_weights - top)
+    sums = np.maximum(weights.sum(axis=-1, keepdims=True), 1e-300)
+    return weights / sums, (top + np.log(sums))[..., 0]
+
+
+def _independent(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
+    weights, log_sums = _normalised(log_joint)
+    return weights, log_sums.sum(axis=1)
+
+
+def _conditioned(log_joint: FloatArray, lattice: Lattice) -> tuple[FloatArray, FloatArray]:
+    """Posterior of each cell given the total, and the log-evidence with the total, for each model."""
+    cells, points = log_joint.shape[1:]
+    local = np.arange(points)
+    target = lattice.steps - int(lattice.first.sum())
+    tilt = _balance(log_joint, target)
+    weights, log_sums = _normalised(log_joint + tilt[:, None, None] * local)
+    log_evidence = log_sums.sum(axis=1) - tilt * target
+    length = next_fast_len(cells * (points - 1) + 1, real=True)
+    spectrum = rfft(weights, length, axis=2)
+    before, after = np.ones_like(spectrum), np.ones_like(spectrum)
+    before[:, 1:] = np.cumprod(spectrum[:, :-1], axis=1)
+    after[:, :-1] = np.cumprod(spectrum[:, :0:-1], axis=1)[:, ::-1]
+    others = irfft(before * after, length, axis=2)
+    rest = target - local
+    possible = (rest >= 0) & (rest <= (cells - 1) * (points - 1))
+    remaining = np.where(possible, others[:, :, np.clip(rest, 0, length - 1)], 0.0)
+    joint = weights * np.maximum(remaining, 0.0)
+    sums = joint.sum(axis=2, keepdims=True)
+    alive = sums[:, :, 0] > 1e-290
+    joint = np.where(alive[:, :, None], joint / np.maximum(sums, 1e-300), weights)
+    log_evidence = log_evidence + np.where(
+        alive.all(axis=1), np.log(np.maximum(sums[:, 0, 0], 1e-300)), -np.inf
+    )
+    if not np.isfinite(log_evidence).any():
+        log_evidence = log_sums.sum(axis=1)
+    return joint, log_evidence
+
+
+def _balance(log_joint: FloatArray, target: int) -> FloatArray:
+    """The tilt of each model at which the cells' mean positions add to the target: safeguarded Newton."""
+    local = np.arange(log_joint.shape[2], dtype=np.float64)
+    tilt = np.zeros(log_joint.shape[0])
+    low, high = np.full_like(tilt, -np.inf), np.full_like(tilt, np.inf)
+    for _ in range(40):
+        weights, _ = _normalised(log_joint + tilt[:, None, None] * local)
+        mean = weights @ local
+        spread = np.maximum((weights @ local**2 - mean**2).sum(axis=1), 1e-6)
+        gap = mean.sum(axis=1) - target
+        if np.all(np.abs(gap) <= 0.2 * np.sqrt(spread) + 0.01):
+            break
+        low, high = np.where(gap < 0, tilt, low), np.where(gap >= 0, tilt, high)
+        new = tilt - np.clip(gap / spread, -2.0, 2.0)
+        outside = (new <= low) | (new >= high)
+        middle = np.where(np.isfinite(low + high), (low + high) / 2, new)
+        tilt = np.where(outside, middle, new)
+    return tilt
