@@ -9,7 +9,7 @@ import typer
 
 from .. import __version__
 from ..errors import SimplexDPError
-from . import account, calibrate, demo, schema
+from . import account, calibrate, demo, reproduce, schema
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("account")(account.account)
 app.command("calibrate")(calibrate.calibrate)
 app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(schema.app, name="schema")
 
 

@@ -18,8 +18,8 @@ from .problems import Problem, naive_bayes, network
 from .results import CORRECT, PUBLISHED, Row
 from .settings import Settings
 
-HEAVY_REPEATS = 3
-"""Repeats of methods that run a Markov chain for each draw."""
+HEAVY_REPEATS = 2
+"""Repeats of methods that fit a posterior to each draw."""
 
 
 @dataclass(frozen=True, kw_only=True)

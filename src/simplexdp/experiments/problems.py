@@ -68,11 +68,20 @@ class Tables:
     def normalise(self, values: FloatArray) -> FloatArray:
         """Divide every row by its sum; the cells are the last axis."""
         sums = np.add.reduceat(values, self.row_starts, axis=-1)
-        return values / np.repeat(sums, self.row_sizes, axis=-1)
+        shares: FloatArray = values / np.repeat(sums, self.row_sizes, axis=-1)
+        return shares
 
     def normalise_tables(self, values: FloatArray) -> FloatArray:
         """Divide every table by its sum."""
         return values / np.repeat(self.table_sums(values), self.table_sizes, axis=-1)
+
+    def rectangles(self) -> list[tuple[int, int, int]]:
+        """Start, cells and rows of each table; all rows of a table are equally long in the correct settings."""
+        edges = np.searchsorted(self.row_starts, np.append(self.table_starts, self.cells))
+        return [
+            (int(start), int(size), int(last - first))
+            for start, size, first, last in zip(self.table_starts, self.table_sizes, edges, edges[1:], strict=False)
+        ]
 
     def table_sums(self, values: FloatArray) -> FloatArray:
         """The sum of each table."""

@@ -83,7 +83,7 @@ class PolyaExact(_HalfDeviation):
 
     def mechanism(self, tables: Tables, budget: Budget) -> Noisy:
         """r by the public size, α for all tables together."""
-        return _polya(budget, tables.shares, tables.total, tables.typical_cells)
+        return calibrated_polya(budget, tables.shares, tables.total, tables.typical_cells)
 
 
 @lru_cache(maxsize=256)
@@ -92,5 +92,6 @@ def _dirichlet(budget: Budget, tables: int, total: int, cells: int) -> Dirichlet
 
 
 @lru_cache(maxsize=256)
-def _polya(budget: Budget, tables: int, total: int, cells: int) -> Polya:
+def calibrated_polya(budget: Budget, tables: int, total: int, cells: int) -> Polya:
+    """The coin-flip mechanism of exact accounting."""
     return Polya.calibrate(budget, tables=tables, total=total, cells=cells)

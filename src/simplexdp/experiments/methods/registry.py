@@ -6,6 +6,7 @@ from .base import Method, Regime
 from .baselines import NonPrivate, RandomGuess
 from .bernstein import BernsteinSheldon
 from .dimitrakakis import Dimitrakakis
+from .estimated import GaussianPosterior, LaplacePosterior, PolyaPosterior
 from .exact import DirichletExact, GaussianExact, LaplaceExact, PolyaExact
 from .foulds import Foulds
 from .geumlek import Concentrated, Diffused
@@ -23,6 +24,9 @@ FURTHER: tuple[Method, ...] = (
     GaussianExact(),
     LaplaceExact(),
     PolyaExact(),
+    GaussianPosterior(),
+    LaplacePosterior(),
+    PolyaPosterior(),
     Diffused(),
     Concentrated(),
     Foulds(),
