@@ -3,6 +3,8 @@
 y ~ Dirichlet(r f + α), p = f/N, β = rN. Theorem 2 of the paper: for β ≥ dα/(e^{η/2} − 1),
 
     Pr[KL(p ‖ y) > η] ≤ exp(−β η² / (2(2+η)(4+3η))).
+
+The paper states it for every α > 0, but its proof needs α ≥ ½ and below that it is false (docs/proofs/paper).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlogy
 
 from .budget import check_fraction, check_positive, check_whole
-from .errors import InvalidArgument
+from .errors import Infeasible, InvalidArgument
 from .mechanisms.base import checked_counts
 from .mechanisms.dirichlet import Dirichlet
 
@@ -40,11 +42,11 @@ def variance(mechanism: Dirichlet, counts: ArrayLike) -> FloatArray:
 
 
 def tail_bound(mechanism: Dirichlet, *, total: float, cells: int, eta: float) -> float:
-    """Theorem 2's bound on Pr[KL > η]; 1 where its condition on β = rN fails, since it then says nothing."""
+    """Theorem 2's bound on Pr[KL > η]; 1 where α < ½ or its condition on β = rN fails, since it then says nothing."""
     total, eta = check_positive("total", total), check_positive("eta", eta)
     cells = check_whole("cells", cells, at_least=2)
     beta = mechanism.r * total
-    if beta < cells * mechanism.alpha / math.expm1(eta / 2):
+    if mechanism.alpha < 0.5 or beta < cells * mechanism.alpha / math.expm1(eta / 2):
         return 1.0
     return math.exp(-beta * _tail_rate(eta))
 
@@ -53,6 +55,8 @@ def smallest_total(mechanism: Dirichlet, *, cells: int, eta: float, probability:
     """The smallest N for which Theorem 2 gives Pr[KL > η] ≤ probability."""
     eta, probability = check_positive("eta", eta), check_fraction("probability", probability)
     cells = check_whole("cells", cells, at_least=2)
+    if mechanism.alpha < 0.5:
+        raise Infeasible("Theorem 2 needs alpha of at least 1/2; no number of records makes it hold below", floor=0.5)
     for_tail = -math.log(probability) / _tail_rate(eta)
     for_condition = cells * mechanism.alpha / math.expm1(eta / 2)
     total = max(1, math.ceil(max(for_tail, for_condition) / mechanism.r))

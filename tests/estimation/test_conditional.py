@@ -18,9 +18,7 @@ from simplexdp.estimation.conditional import STRENGTHS
 @pytest.mark.parametrize(
     ("z", "n", "m", "v"), [(12.0, 40.0, 0.2, 9.0), (-3.0, 30.0, 0.05, 25.0), (500.0, 900.0, 0.6, 4.0)]
 )
-def test_quadrature_against_adaptive_integration(
-    strength: float, z: float, n: float, m: float, v: float
-) -> None:
+def test_quadrature_against_adaptive_integration(strength: float, z: float, n: float, m: float, v: float) -> None:
     prior = beta(strength * m, strength * (1 - m))
 
     # Quantiles of the prior as the variable: no singular density at the ends.
@@ -33,12 +31,8 @@ def test_quadrature_against_adaptive_integration(
         return float(quad(inner, 0, 1, points=np.unique(peaks), limit=400)[0])
 
     total, first, second = moment(0), moment(1), moment(2)
-    observed = Observed(
-        values=np.array([z]), totals=np.array([n]), prior=np.array([m]), variance=np.array([v])
-    )
-    mean, variance, log_evidence = (
-        float(each[0, 0]) for each in beta_posteriors(observed, np.array([strength]))
-    )
+    observed = Observed(values=np.array([z]), totals=np.array([n]), prior=np.array([m]), variance=np.array([v]))
+    mean, variance, log_evidence = (float(each[0, 0]) for each in beta_posteriors(observed, np.array([strength])))
     assert mean == pytest.approx(first / total, rel=1e-2)
     assert variance == pytest.approx(second / total - (first / total) ** 2, rel=3e-2)
     assert log_evidence == pytest.approx(np.log(total), abs=3e-2)
@@ -51,9 +45,7 @@ def test_quadrature_against_adaptive_integration(
     slope=st.sampled_from([0.0, 0.5]),
     total=st.sampled_from([None, 1.0, 1e4]),
 )
-def test_any_table_gives_distributions(
-    values: np.ndarray, scale: float, slope: float, total: float | None
-) -> None:
+def test_any_table_gives_distributions(values: np.ndarray, scale: float, slope: float, total: float | None) -> None:
     found = estimate_conditional(NoisyCounts(values=values, variance=scale**2, slope=slope, total=total))
     assert np.all(found.rows > 0)
     assert found.rows.sum(axis=1) == pytest.approx(np.ones(len(values)), abs=1e-9)

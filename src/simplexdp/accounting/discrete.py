@@ -1,7 +1,7 @@
 """Privacy losses of exact integer mechanisms: negative binomial, discrete Gaussian, discrete Laplace, pure ε.
 
-Each law lives on the integers (or on a few of them) and gives ln Q(x), the loss ℓ(x) = ln P(x)/Q(x) and where its
-tilted mass P(x)·exp(wℓ(x)) lies; the log-MGF K, its rate and the atoms follow in one place.
+Each law lives on the integers (or on a few of them) and gives ln Q(x), the loss ℓ(x) = ln P(x)/Q(x) and where
+its tilted mass P(x)·exp(wℓ(x)) lies; the log-MGF K, its rate and the atoms follow in one place.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import logsumexp
 
-from simplexdp.accounting.stable import log_convexity_gap, log_negative_binomial, log_rising_ratio
+from simplexdp.accounting.stable import (
+    log_convexity_gap,
+    log_negative_binomial,
+    log_rising_ratio,
+    log_sum_exp,
+)
 from simplexdp.accounting.terms import Atoms, ComplexArray, FloatArray
 from simplexdp.errors import InvalidArgument, NumericalError
 
@@ -33,7 +37,7 @@ class _IntegerLaw(ABC):
 
     @property
     def _limit_log_ratio(self) -> float:
-        """Beyond a point a tilted mass falls by the ratio there or by this one (its logarithm), if that is closer to 1."""
+        """Past its mode a tilted mass falls by its ratio at any point or by this one (as logarithms)."""
         return -math.inf
 
     @abstractmethod
@@ -74,10 +78,10 @@ class _IntegerLaw(ABC):
     def _grid(self, *tilts: float, frequency: float = 0.0) -> tuple[FloatArray, float]:
         """Integers that sum the masses of these tilts, and how many integers each stands for.
 
-        A sum over every h-th integer of a mass that is smooth on the scale of its width σ differs from h⁻¹ times
+        A sum over every h-th integer of a mass that is smooth on the scale of its width σ differs from 1/h of
         the full sum by about exp(−2πy/h), y ~ 2σ a shift into the complex plane (Poisson summation): h ≤ σ/4
-        leaves less than 1e-20. A factor exp(i·frequency·ℓ) turns by |ℓ'| at each integer, which tightens h. At the
-        edge of the support the mass is not smooth and h = 1.
+        leaves less than 1e-20. A factor exp(i·frequency·ℓ) turns by |ℓ'| at each integer, which tightens h.
+        At the edge of the support the mass is not smooth and h = 1.
         """
         windows = [self._window(tilt) for tilt in set(tilts)]
         low, high = min(a for a, _ in windows), max(b for _, b in windows)
@@ -104,8 +108,8 @@ class _IntegerLaw(ABC):
     def rate(self, w: float) -> float:
         """K(w)/w, and K'(0) at 0.
 
-        Because Q and P have mass 1, e^K − 1 = Σ Q·(e^{(1+w)ℓ} − 1 − (1+w)(e^ℓ − 1)): all terms have one sign, so
-        nothing cancels however small K is.
+        Because Q and P have mass 1, e^K − 1 = Σ Q·(e^{(1+w)ℓ} − 1 − (1+w)(e^ℓ − 1)): all terms have one sign,
+        so nothing cancels however small K is.
         """
         if w != 0:
             K = self.cumulants(w)[0]
@@ -145,7 +149,7 @@ class _IntegerLaw(ABC):
         log_p = self._log_q(x) + loss
         # Unimodal masses fall at least geometrically beyond the window.
         outside = np.array([high + 1, high + 2, *([low - 1, low - 2] if low > self._first else [])])
-        ends = self._log_weight(outside, tilt) - logsumexp(log_p + tilt * loss)
+        ends = self._log_weight(outside, tilt) - log_sum_exp(log_p + tilt * loss)
         falls = np.maximum(ends[1::2] - ends[::2], self._limit_log_ratio)
         cut = float(np.sum(np.exp(ends[::2]) / -np.expm1(falls)))
         if loss[0] > loss[-1]:
@@ -210,8 +214,8 @@ class NegativeBinomialTerm(_IntegerLaw):
     def _peak(self, tilt: float) -> tuple[float, float]:
         """The mode from ρ(x) = ln W(x+1)/W(x) = 0.
 
-        ρ' has the sign of −(shape−1)… for a log-concave W; where the tilt makes it positive, ρ rises towards
-        ln(1−p) < 0 and so has no second zero: W is unimodal for every tilt.
+        The sign of ρ' is that of a function linear in x. Where ρ falls it has one zero at most; where it
+        rises it rises towards ln(1−p) < 0 and has none: the tilted mass is unimodal for every tilt.
         """
         p, q = float(self.shape_p), float(self.shape_q)
         shift, log_rest = p - q, math.log1p(-self._p)
@@ -348,7 +352,7 @@ class DiscreteLaplaceTerm(_FiniteLaw):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomisedResponseTerm(_FiniteLaw):
-    """The pair that dominates every ε-DP mechanism: one bit told truly with odds e^ε (Kairouz, Oh & Viswanath 2015).
+    """The pair that dominates every ε-DP mechanism: a bit told truly with odds e^ε (Kairouz et al. 2015).
 
     >>> RandomisedResponseTerm(epsilon=0.5).largest_loss
     0.5

@@ -3,7 +3,8 @@
 With k = rN + dα and any γ in (0, 1/2), for a table of d cells with public total N:
 
     ε = ln B(α, rN+α) − ln B(α+r, rN+α−r) + r ln((1−γ)/γ)
-    δ = 1 − min Pr[Y_i ≥ γ and Y_j ≥ γ] = I_γ(α, k−α) + I_γ(α, k−α) − Pr[Y_i < γ, Y_j < γ]
+    δ = 1 − min Pr[Y_i ≥ γ and Y_j ≥ γ] = 2 I_γ(α, k−α) − Pr[Y_i < γ, Y_j < γ]   (d ≥ 3)
+    δ = I_γ(α, k−α) + I_γ(k−α, α)                                                  (d = 2)
 
 δ is computed as it stands, never as one minus a probability close to one; that subtraction is why the published figure
 stops at 2.1e-4.
@@ -26,7 +27,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int) -> float:
     """δ(γ) for k = `concentration`, both changed cells at their smallest share α/k.
 
-    >>> f"{gohari_delta(1e-3, concentration=171.87, alpha=171.87 * 0.0284, cells=6):.3e}"
+    >>> f"{gohari_delta(1e-3, concentration=171.87, alpha=4.88, cells=6):.3e}"
     '3.031e-06'
     """
     gamma = check_fraction("gamma", gamma)

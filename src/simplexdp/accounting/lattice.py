@@ -1,11 +1,11 @@
-"""Profiles δ(ε) of discrete losses: exact for one or two terms and on a common lattice, upper bounds otherwise.
+"""Profiles δ(ε) of discrete losses: exact for two terms or a common lattice, tight bounds otherwise.
 
 Everything is computed under the tilted law P_c ∝ P·e^{cL}, with c > 0 near the saddle point:
 
     δ(ε) = E_P (1 − e^{ε−L})₊ = e^{K(c)−cε} · E_c φ(L − ε),   φ(y) = e^{−cy} (1 − e^{−y})₊ ≤ φ_max.
 
-The expectation is of order one there however small δ is, and whatever is left out of a window under the tilted law
-costs at most φ_max times its mass.
+The expectation is of the order of φ_max there however small δ is, and whatever is left out of a window under
+the tilted law costs at most φ_max times its mass.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from simplexdp.accounting.convolution import Factor, convolve
+from simplexdp.accounting.stable import log_sum_exp
 from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
 from simplexdp.errors import InvalidArgument, NumericalError
 
 _EPS = float(np.finfo(np.float64).eps)
-_UNDERFLOW = -690.0
-"""Where Chernoff's bound of δ is below e^−690 = 2e-300, that is the answer."""
+_UNDERFLOW = -600.0
+"""Where Chernoff's bound of δ is below e^−600 = 3e-261, that is the answer."""
 _HOEFFDING = 1e-7
 """Share of the spread that the lower bound gives up."""
 
@@ -39,14 +39,14 @@ class Bounds(NamedTuple):
 def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, tolerance: float = 1e-6) -> Bounds:
     """Bounds of δ(ε) of the composition of terms with multiplicities.
 
-    One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions put
-    each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P and under
-    Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots", Doroshenko et al.
-    2022); the grid is chosen so that it grows by about `tolerance` relatively.
+    One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions
+    put each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P
+    and under Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots",
+    Doroshenko et al. 2022); the grid is chosen so that it grows by about `tolerance` relatively.
 
     >>> from simplexdp.accounting.discrete import RandomisedResponseTerm
     >>> print(f"{lattice_delta([(RandomisedResponseTerm(epsilon=1.0), 2)], 1.0).upper:.12f}")
-    0.337834918082
+    0.337834712147
     """
     if not math.isfinite(epsilon):
         raise InvalidArgument("epsilon", "a finite number", got=epsilon)
@@ -65,6 +65,8 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
     tilt, exponent = _saddle(pairs, epsilon)
     if exponent < _UNDERFLOW:
         return Bounds(0.0, math.exp(_UNDERFLOW))
+    # Near the largest loss the saddle point runs off; a tilt that leaves e^-45 of an atom's neighbour is enough.
+    tilt = min([tilt, *(45 / float(term.spacing) for term, _ in pairs if term.spacing is not None)])
     if sum(times for _, times in pairs) <= 2:
         lists = [term.atoms(tilt) for term, times in pairs for _ in range(times)]
         bounds = _sweep(lists, epsilon, tilt)
@@ -87,6 +89,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
         return K, mean, variance
 
     _, mean, variance = cumulants(0.0)
+    variance = max(variance, 1e-300)  # noise far below one count leaves a single atom
     gap = epsilon - mean
     root = math.hypot(gap, 2 * math.sqrt(variance))
     # The Gaussian's saddle point with the −ln(1+c) left out: variance·c² − gap·c − 1 = 0.
@@ -96,7 +99,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
     for _ in range(60):
         K, mean, variance = cumulants(c)
         exponent = K - c * epsilon
-        if exponent < _UNDERFLOW:
+        if exponent < _UNDERFLOW or variance * c * c < 1e-6:  # all mass on the largest loss already
             break
         slope = mean - epsilon - 1 / c - 1 / (1 + c)
         low, high = (low, c) if slope > 0 else (c, high)
@@ -135,16 +138,16 @@ def _tail_integrals(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray,
 
 
 def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
-    """δ of one or two lists of atoms: for each atom of the first, the profile of the second at what remains of ε."""
+    """δ of one or two lists: for each atom of the first, the profile of the second at what remains of ε."""
     first, second = lists if len(lists) == 2 else (Atoms(np.zeros(1), np.zeros(1)), lists[0])
-    log_scale, masses, range_ = 0.0, [], 0.0
+    log_scale, log_front, masses, range_ = 0.0, -c * epsilon, [], 0.0
     for atoms in (first, second):
         exponents = atoms.log_probabilities + c * atoms.losses
-        K = float(logsumexp(exponents))
+        K = log_sum_exp(exponents)
         mean = float(np.exp(exponents - K) @ atoms.losses)
         # Centred at the tilted mean, the untilted masses are of order one where it matters.
         masses.append(np.exp(atoms.log_probabilities + (c * mean - K)))
-        log_scale += K - c * mean
+        log_scale, log_front = log_scale + K - c * mean, log_front + K
         range_ += float(atoms.losses[-1] - atoms.losses[0])
     tail, f = _tail_integrals(second.losses, masses[1])
 
@@ -158,7 +161,6 @@ def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
         return math.exp(log_scale) * float(np.sum(np.sort(masses[0][inside] * profile)))
 
     # What the lists leave out, and the rounding of sums, losses and logarithms.
-    log_front = sum(float(logsumexp(a.log_probabilities + c * a.losses)) for a in lists) - c * epsilon
     share = math.expm1(sum(math.log1p(a.cut) for a in lists))
     cut = math.exp(log_front) * _largest_phi(c) * share
     size = len(first.losses) + len(second.losses)
@@ -176,26 +178,18 @@ def _convolve(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float, c: float
     rounding = _EPS * (64 * total + 64 + 8 * c * (abs(epsilon) + law.step * len(law.masses)))
     missing = law.outside + math.expm1(sum(factor.times * math.log1p(factor.cut) for factor in factors))
 
-    def expectation(at: float) -> tuple[float, float]:
-        """E_c φ(L − at) on the grid and how far the noise of the transform may have moved it."""
-        start = max(0, math.floor((at - law.first) / law.step))
-        y = law.first + law.step * np.arange(start, len(law.masses)) - at
-        y, masses = y[y > 0], law.masses[start:][y > 0]
-        phi = np.exp(-c * y) * -np.expm1(-y)
-        return float(phi @ masses), law.noise * float(phi.sum())
-
     slack = 4 * _EPS * (abs(epsilon) + abs(law.first))
-    value, noise = expectation(epsilon - slack)
+    value, noise = law.expectation(c, epsilon - slack)
     log_front = law.log_scale - c * epsilon
     upper = math.exp(log_front) * (value + noise + largest_phi * missing) * (1 + rounding)
-    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a], and under the tilted law U is
-    # a sum of `spread` independent steps of width h and mean at most (1+c)h²/4 each (Hoeffding).
+    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a]; under the tilted
+    # law U is a sum of `spread` independent steps of width h and mean at most (1+c)h²/4 each (Hoeffding).
     shift = 0.0
     if law.spread:
         shift = law.spread * (1 + c) * law.step**2 / 4
         shift += law.step * math.sqrt(law.spread * math.log(1 / _HOEFFDING) / 2)
         missing += _HOEFFDING
-    low_value, low_noise = expectation(epsilon + slack + shift)
+    low_value, low_noise = law.expectation(c, epsilon + slack + shift)
     low_sum = low_value - low_noise - largest_phi * missing
     lower = math.exp(log_front - c * shift) * low_sum * (1 - rounding)
     if noise + largest_phi * law.outside > 1e-3 * value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .terms import Term
@@ -26,3 +27,17 @@ class RenyiOnly:
     def rate(self, w: float) -> float:
         """K(w)/w of the curve."""
         return self.curve.rate(w)
+
+
+@dataclass(frozen=True)
+class RevealedTerm:
+    """The loss of publishing exact counts: infinite at every order, δ = 1."""
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """No order above 1 has a finite divergence."""
+        return -1.0, 0.0
+
+    def rate(self, w: float) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf

@@ -7,9 +7,9 @@ import sys
 import click
 import typer
 
-from .. import __version__
+from .._version import __version__
 from ..errors import SimplexDPError
-from . import account, calibrate, demo, reproduce, schema
+from . import account, audit, calibrate, demo, ledger, reproduce, schema
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,9 +17,11 @@ app = typer.Typer(
     help="Release probability distributions and models from sensitive tables with exact differential privacy.",
 )
 app.command("account")(account.account)
+app.command("audit")(audit.audit)
 app.command("calibrate")(calibrate.calibrate)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(schema.app, name="schema")
 
 

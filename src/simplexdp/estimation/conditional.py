@@ -17,9 +17,7 @@ from .values import FloatArray, NoisyCounts
 
 STRENGTHS = np.append(np.geomspace(0.5, 2e4, 13), np.inf)
 """Prior strengths τ in records; ∞ means that the row is the pooled marginal."""
-STRENGTH_PRIOR = np.array(
-    [0.01, 0.015, 0.03, 0.05, 0.08, 0.1, 0.12, 0.1, 0.08, 0.08, 0.08, 0.06, 0.04, 0.155]
-)
+STRENGTH_PRIOR = np.array([0.01, 0.015, 0.03, 0.05, 0.08, 0.1, 0.12, 0.1, 0.08, 0.08, 0.08, 0.06, 0.04, 0.155])
 PRIOR_ROWS = 10.0
 """How many rows the prior over the grid is worth against the rows of the table."""
 SWEEPS = 20

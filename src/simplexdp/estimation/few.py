@@ -101,17 +101,13 @@ def lattice_for(noisy: NoisyCounts, law: Likelihood) -> Lattice | None:
 def log_prior_mass(lattice: Lattice, shape: float, mean: float) -> tuple[FloatArray, float]:
     """Log-mass of NB(shape, mean) in the bin around each lattice point, and the mean inside the bin at 0."""
     index, step = lattice.index, lattice.step
-    log_mass = _log_negative_binomial(np.asarray(index * step, dtype=np.float64), shape, mean) + math.log(
-        step
-    )
+    log_mass = _log_negative_binomial(np.asarray(index * step, dtype=np.float64), shape, mean) + math.log(step)
     inside = 0.0
     if step > 1:
         # Point mass × step is accurate where the prior is smooth; sum it up near 0 and where it is narrow.
         narrow = mean + (0.0 if math.isinf(shape) else mean * mean / shape) < (4 * step) ** 2
         rough = np.ones_like(index, dtype=np.bool_) if narrow else index < 8
-        at = np.asarray(
-            index[rough] * step, dtype=np.float64
-        )  # a bin holds the whole numbers within half a step
+        at = np.asarray(index[rough] * step, dtype=np.float64)  # a bin holds the whole numbers within half a step
         mass = _between(at - step / 2, at + step / 2, shape, mean)
         log_mass[rough] = np.where(mass > 1e-200, np.log(np.maximum(mass, 1e-300)), log_mass[rough])
         # f NB(f; k, μ) = μ NB(f − 1; k + 1, μ (k + 1)/k) gives the mean inside the bin at 0.
@@ -126,9 +122,7 @@ def _log_negative_binomial(counts: FloatArray, shape: float, mean: float) -> Flo
         return np.asarray(xlogy(counts, mean) - mean - gammaln(counts + 1))
     success = math.log(mean / (shape + mean))
     fail = -math.log1p(mean / shape)
-    return np.asarray(
-        gammaln(counts + shape) - gammaln(shape) - gammaln(counts + 1) + shape * fail + counts * success
-    )
+    return np.asarray(gammaln(counts + shape) - gammaln(shape) - gammaln(counts + 1) + shape * fail + counts * success)
 
 
 def _below(edges: FloatArray, shape: float, mean: float) -> FloatArray:
@@ -229,9 +223,7 @@ def _conditioned(log_joint: FloatArray, lattice: Lattice) -> tuple[FloatArray, F
     sums = joint.sum(axis=2, keepdims=True)
     alive = sums[:, :, 0] > 1e-290
     joint = np.where(alive[:, :, None], joint / np.maximum(sums, 1e-300), weights)
-    log_evidence = log_evidence + np.where(
-        alive.all(axis=1), np.log(np.maximum(sums[:, 0, 0], 1e-300)), -np.inf
-    )
+    log_evidence = log_evidence + np.where(alive.all(axis=1), np.log(np.maximum(sums[:, 0, 0], 1e-300)), -np.inf)
     if not np.isfinite(log_evidence).any():
         log_evidence = log_sums.sum(axis=1)
     return joint, log_evidence

@@ -43,9 +43,7 @@ def likelihood_of(values: FloatArray, noisy: NoisyCounts) -> Likelihood:
         def log_normal(counts: FloatArray) -> FloatArray:
             return -0.5 * (values[:, None] - counts) ** 2 / variance
 
-        return Likelihood(
-            centre=values, width=np.full(values.size, noisy.scale), log_at=log_normal, kind="normal"
-        )
+        return Likelihood(centre=values, width=np.full(values.size, noisy.scale), log_at=log_normal, kind="normal")
     pull = variance / slope
     if pull / slope > GAMMA_LIMIT:
         return _growing_normal(values, noisy)

@@ -82,9 +82,7 @@ def many_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, ManyPosterio
     log_prior, tilt = mixture_prior(
         edges, bins, law.centre, cells.counts, noisy.total, total, population, noisy.scale, noisy.slope
     )
-    found = match_total(
-        log_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=tilt, steps=60
-    )
+    found = match_total(log_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=tilt, steps=60)
     centre, width, weights = law.centre + found.tilt * law.width**2, law.width, found.weights
     posterior_mean, variance = found.mean, found.variance
     if noisy.total is not None and values.size <= CAVITY_CELLS:

@@ -3,6 +3,8 @@
 from .base import Draw, Mechanism
 from .dirichlet import Dirichlet
 from .noise import Gaussian, Laplace
+from .none import NoNoise
 from .polya import Polya
+from .registry import mechanism_from
 
-__all__ = ["Dirichlet", "Draw", "Gaussian", "Laplace", "Mechanism", "Polya"]
+__all__ = ["Dirichlet", "Draw", "Gaussian", "Laplace", "Mechanism", "NoNoise", "Polya", "mechanism_from"]

@@ -95,7 +95,7 @@ def release_counts(
         values=values,
         loss=loss,
         entropy=source.kind,
-        private=source.is_private,
+        private=source.is_private and mechanism.name != "none",
     )
 
 

@@ -32,6 +32,14 @@ def _rational(value: float) -> Fraction:
     return Fraction(math.ceil(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
 
 
+def _root(variance: float) -> float:
+    """A σ whose square rounds up to this variance of _BITS bits, and not to the one after it."""
+    sigma = math.sqrt(variance)
+    while _rational(sigma**2) > variance:
+        sigma = math.nextafter(sigma, 0.0)
+    return sigma
+
+
 def _two_cells(term: Term, neighbours: Neighbours) -> PrivacyLoss:
     """A replaced record moves two cells by one; an added or removed one moves one cell. Both laws are symmetric."""
     if check_neighbours(neighbours) == "replace-one":
@@ -147,8 +155,8 @@ class Gaussian(_IntegerNoise):
 
         near = smallest_that_fits(excess, start, rtol=1e-3)
         unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)  # the last bit of a variance of this size
-        units = smallest_integer_that_fits(lambda n: excess(math.sqrt(n * unit)), math.ceil(near**2 / unit))
-        return cls(sigma=math.sqrt(units * unit))
+        units = smallest_integer_that_fits(lambda n: excess(_root(n * unit)), math.ceil(near**2 / unit))
+        return cls(sigma=_root(units * unit))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,57 @@
+"""Sphinx configuration. The build reads only this repository: no inventories are fetched."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parent.parent
+_PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+project = "simplexdp"
+author = "the simplexdp authors"
+release = version = _PROJECT["version"]
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown"}
+default_role = "code"  # docstrings write names in single backticks
+
+myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"simplexdp {release}"
+html_theme_options = {
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+}
+html_show_sourcelink = False
+
+
+def _plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:  # noqa: ARG001
+    """Docstrings hold formulas in plain text: their bars, stars and underscores are not markup."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith(">>>"):
+            parts = re.split(r"(`[^`]*`)", line)
+            parts[::2] = [re.sub(r"([|*]|_(?=\W|$))", r"\\\1", part) for part in parts[::2]]
+            lines[i] = "".join(parts)
+
+
+def setup(app: Any) -> None:
+    """Escape the formulas before napoleon writes its own markup."""
+    app.connect("autodoc-process-docstring", _plain_formulas, priority=100)

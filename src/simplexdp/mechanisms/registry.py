@@ -1,0 +1,38 @@
+"""Mechanisms by name: how files and the command line speak of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InvalidArgument
+from .dirichlet import Dirichlet
+from .noise import Gaussian, Laplace
+from .none import NoNoise
+from .polya import Polya
+
+AnyMechanism = Dirichlet | Polya | Gaussian | Laplace | NoNoise
+
+MECHANISMS: dict[str, type[AnyMechanism]] = {
+    "polya": Polya,
+    "dirichlet": Dirichlet,
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "none": NoNoise,
+}
+
+
+def mechanism_from(name: str, parameters: Mapping[str, Any]) -> AnyMechanism:
+    """The mechanism of this name with these parameters, checked.
+
+    >>> mechanism_from("gaussian", {"sigma": 5.0})
+    Gaussian(sigma=5.0)
+    """
+    if name not in MECHANISMS:
+        raise InvalidArgument("mechanism", "one of " + ", ".join(MECHANISMS), got=name)
+    try:
+        return MECHANISMS[name](**parameters)
+    except TypeError:
+        raise InvalidArgument(
+            "parameters", f"those of the {name} mechanism", got=sorted(str(key) for key in parameters)
+        ) from None

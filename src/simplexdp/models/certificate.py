@@ -1,0 +1,86 @@
+"""Certificates: what is promised, what is assumed to be public and what is not covered, in words and as data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .guarantee import Guarantee
+
+_RELATIONS = {
+    "replace-one": "one {unit} is replaced by any other; the number of {units} is public",
+    "add-remove": "one {unit} is added or removed; the number of {units} is private",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """The promise of one release or model."""
+
+    private: bool
+    promise: str
+    guarantee: dict[str, Any]
+    assumed_public: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    not_private: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(self.__dict__, indent=1, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        lines = ["PRIVATE" if self.private else "NOT PRIVATE", "", self.promise]
+        for title, items in (
+            ("This is not private because", self.not_private),
+            ("Assumed to be public", self.assumed_public),
+            ("Not covered", self.not_covered),
+        ):
+            if items:
+                lines += ["", f"{title}:", *(f"  - {item}" for item in items)]
+        return "\n".join(lines)
+
+
+def certify(
+    guarantee: Guarantee, *, schema_origin: str | None, entropy: str, not_private: tuple[str, ...]
+) -> Certificate:
+    """The certificate of releases with this guarantee."""
+    views = guarantee.views()
+    unit = guarantee.unit if guarantee.rows == 1 else f"person with up to {guarantee.rows} rows"
+    relation = _RELATIONS[guarantee.neighbours].format(unit=unit, units=f"{guarantee.unit}s")
+    kinds = sorted({mechanism.name for mechanism in guarantee.mechanisms})
+    tables = len(guarantee.mechanisms)
+    if not_private:
+        promise = "No promise is made. The numbers below would hold if the reasons were removed."
+    else:
+        at = "; ".join(
+            f"({'infinite' if value is None else f'{value:.6g}'}, {delta})"
+            for delta, value in views["epsilon_at_delta"].items()
+        )
+        promise = (
+            f"Differential privacy for {tables} table(s) together, by the {', '.join(kinds)} mechanism: whatever else "
+            f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact "
+            f"or rounded up; the proof is on the documentation page of the mechanism."
+        )
+    assumed = ["the columns, their values, bins and rules in the schema" if schema_origin else "the number of cells"]
+    if guarantee.neighbours == "replace-one":
+        assumed.append(f"the number of {guarantee.unit}s")
+    if schema_origin == "public":
+        assumed.append("the data that the schema was taken from, as stated by its author")
+    not_covered = [
+        "other releases from the same data; a ledger adds them up",
+        "what the outputs reveal about a group as a whole, which is what they are for",
+        "side channels such as running time and memory of the machine that drew them",
+    ]
+    if "dirichlet" in kinds:
+        not_covered.append(
+            "rounding: the Dirichlet draw is made in floating point, whose low bits can tell neighbours apart"
+        )
+    return Certificate(
+        private=not not_private,
+        promise=promise,
+        guarantee={**guarantee.to_body(), **views, "entropy": entropy},
+        assumed_public=tuple(assumed),
+        not_covered=tuple(not_covered),
+        not_private=not_private,
+    )

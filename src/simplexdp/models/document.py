@@ -1,0 +1,85 @@
+"""Documents: JSON with a format name, a version and a checksum, read with limits and written in one step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..errors import FormatError
+
+VERSION = 1
+MAX_BYTES = 1 << 31
+
+
+def checksum(body: dict[str, Any]) -> str:
+    """SHA-256 of the canonical form; it finds accidents and edits, it does not prove who wrote the file."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_document(kind: str, body: dict[str, Any]) -> str:
+    """The document as JSON text."""
+    envelope = {"format": f"simplexdp/{kind}", "version": VERSION, "sha256": checksum(body), "body": body}
+    return json.dumps(envelope, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_document(text: str, *kinds: str) -> tuple[str, dict[str, Any]]:
+    """The kind and the body of a document of one of these kinds; refused with the reason otherwise."""
+    if len(text) > MAX_BYTES:
+        raise FormatError(f"the document is larger than {MAX_BYTES} bytes")
+    try:
+        envelope = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise FormatError("the document is not JSON or nested too deeply; it may be truncated") from None
+    if not isinstance(envelope, dict) or set(envelope) != {"format", "version", "sha256", "body"}:
+        raise FormatError("the document is not one of simplexdp: it needs format, version, sha256 and body")
+    name = envelope["format"]
+    if name not in [f"simplexdp/{kind}" for kind in kinds]:
+        raise FormatError(f"the document is not a {' or '.join(kinds)} of simplexdp")
+    version = envelope["version"]
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise FormatError("the document has no valid format version")
+    if version > VERSION:
+        raise FormatError(
+            f"the document has format version {version}; this software reads up to {VERSION}. Update simplexdp."
+        )
+    body = envelope["body"]
+    if not isinstance(body, dict) or checksum(body) != envelope["sha256"]:
+        raise FormatError("the document was changed after it was written: its checksum does not fit its body")
+    return name.removeprefix("simplexdp/"), body
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def write_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a whole file or nothing: into a temporary file beside it, then renamed."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", text=False)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_file(path: str | os.PathLike[str]) -> str:
+    """The text of a document file."""
+    target = Path(path)
+    try:
+        if target.stat().st_size > MAX_BYTES:
+            raise FormatError(f"{target}: larger than {MAX_BYTES} bytes")
+        return target.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise FormatError(f"{target}: not a text file") from None
+    except OSError as error:
+        raise FormatError(f"{target}: {error.strerror or 'cannot be read'}") from None

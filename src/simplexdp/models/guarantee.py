@@ -1,0 +1,104 @@
+"""What a set of releases promises together: one exact composition, and everything that breaks the promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..accounting import PrivacyLoss
+from ..accounting.discrete import RandomisedResponseTerm
+from ..budget import Budget, Neighbours, check_neighbours, check_whole
+from ..errors import FormatError
+from ..mechanisms.base import Mechanism
+from ..mechanisms.registry import mechanism_from
+from ..tables import Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """The mechanisms of all tables of one model, under one neighbouring relation and one unit.
+
+    Args:
+        mechanisms: one for each released table.
+        neighbours: the relation.
+        unit: "row" or "person".
+        rows: how many rows one unit may have.
+        pure: ε of pure-DP steps outside the tables, such as private quantiles.
+        budget: what was asked for, where it is known.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    neighbours: Neighbours = "replace-one"
+    unit: Unit = "row"
+    rows: int = 1
+    pure: tuple[float, ...] = ()
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
+        check_whole("rows", self.rows)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The exact composed loss."""
+        total = PrivacyLoss.nothing(self.neighbours)
+        for mechanism in self.mechanisms:
+            total = total + mechanism.loss(self.neighbours, rows=self.rows)
+        for epsilon in self.pure:
+            total = total + pure_loss(epsilon, self.neighbours)
+        return total
+
+    @property
+    def total_is_public(self) -> bool:
+        """Under replace-one with rows as the unit the number of rows is public; otherwise it is not."""
+        return self.neighbours == "replace-one" and self.unit == "row"
+
+    def views(
+        self, deltas: Sequence[float] = (1e-5, 1e-6, 1e-9), orders: Sequence[float] = (2, 5, 20)
+    ) -> dict[str, Any]:
+        """The guarantee as numbers: ε at several δ, Rényi ε at several orders; null where there is none."""
+        loss = self.loss
+        return {
+            "epsilon_at_delta": {f"{delta:g}": _finite(loss.epsilon(delta)) for delta in deltas},
+            "renyi_epsilon_at_order": {f"{order:g}": _finite(loss.rdp(order)) for order in orders},
+        }
+
+    def to_body(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "mechanisms": [{"name": m.name, "parameters": m.parameters} for m in self.mechanisms],
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "rows": self.rows,
+            "pure": list(self.pure),
+            "budget": None
+            if self.budget is None
+            else {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "order": self.budget.order},
+        }
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any]) -> Guarantee:
+        """The inverse of `to_body`."""
+        try:
+            return cls(
+                mechanisms=tuple(mechanism_from(m["name"], m["parameters"]) for m in body["mechanisms"]),
+                neighbours=check_neighbours(body["neighbours"]),
+                unit=body["unit"],
+                rows=body["rows"],
+                pure=tuple(float(epsilon) for epsilon in body["pure"]),
+                budget=None if body["budget"] is None else Budget(**body["budget"]),
+            )
+        except (KeyError, TypeError, AttributeError):
+            raise FormatError("the guarantee of the document is incomplete") from None
+
+
+def pure_loss(epsilon: float, neighbours: Neighbours) -> PrivacyLoss:
+    """Any ε-DP step: randomised response with that ε dominates it in both directions."""
+    bag = ((RandomisedResponseTerm(epsilon=epsilon), 1),)
+    return PrivacyLoss(neighbours, (bag,) if neighbours == "replace-one" else (bag, bag))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

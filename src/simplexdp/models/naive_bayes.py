@@ -1,0 +1,291 @@
+"""Naive Bayes from releases: class probabilities, conditional tables and a temperature, nothing private in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError, InvalidArgument
+from ..estimation import Method, estimate
+from ..estimation.classes import class_estimate
+from ..estimation.strata import estimate_strata, temperature
+from ..schema import Schema
+from .certificate import Certificate, certify
+from .document import read_document, read_file, write_document, write_file
+from .guarantee import Guarantee
+from .release import Release
+
+FloatArray = NDArray[np.float64]
+
+BLOCK = 1 << 14
+"""Rows predicted at once: the scores of a block stay in the cache."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NaiveBayesModel:
+    """ln P(class | x) = ln π_class + bias_class + Σ_k w_k ln θ_k,class(x_k) + constant.
+
+    Everything in it follows from the releases, so predicting, sampling and publishing cost no further budget. The
+    estimated parameters are stored beside the releases, so that a loaded model predicts bit for bit the same.
+
+    Args:
+        releases: one (feature, class) table for each feature, and possibly one of the class alone.
+        target: the class column.
+        class_probabilities: π, in the order of the cells of the target column.
+        conditionals: for each feature classes × values, rows summing to 1.
+        weights: w, one for each feature.
+        biases: one for each class.
+        method: how the parameters were estimated.
+    """
+
+    releases: tuple[Release, ...]
+    target: str
+    class_probabilities: FloatArray
+    conditionals: tuple[FloatArray, ...]
+    weights: FloatArray
+    biases: FloatArray
+    method: Method = "posterior-mean"
+
+    def __post_init__(self) -> None:
+        tables = [r for r in self.releases if len(r.columns) == 2]
+        if not tables or any(r.columns[-1] != self.target for r in self.releases):
+            raise InvalidArgument("releases", f"tables of one feature and {self.target!r}, in this order")
+        if any(r.guarantee != self.releases[0].guarantee for r in self.releases):
+            raise InvalidArgument("releases", "made together, under one guarantee")
+        classes = tables[0].values.shape[1]
+        shapes = [(classes, r.values.shape[0]) for r in tables]
+        if [c.shape for c in self.conditionals] != shapes or self.class_probabilities.shape != (classes,):
+            raise InvalidArgument("conditionals", "classes × values for each released table")
+        if self.weights.shape != (len(tables),) or self.biases.shape != (classes,):
+            raise InvalidArgument("weights", "one for each feature, and one bias for each class")
+        for array in (self.class_probabilities, self.weights, self.biases, *self.conditionals):
+            if not np.isfinite(array).all():
+                raise InvalidArgument("parameters", "finite")
+            array.setflags(write=False)
+        if min(float(a.min()) for a in (self.class_probabilities, *self.conditionals)) <= 0:
+            raise InvalidArgument("probabilities", "above 0")
+
+    @classmethod
+    def from_releases(
+        cls,
+        releases: Sequence[Release],
+        target: str,
+        *,
+        method: Method = "posterior-mean",
+        calibrated: bool = True,
+    ) -> NaiveBayesModel:
+        """Estimate the parameters from the releases, at no budget.
+
+        Args:
+            releases: one (feature, target) table a feature; optionally one (target,) table.
+            target: the class column.
+            method: "posterior-mean" shrinks every class towards the pooled marginal; the others act on each table
+                alone (see `simplexdp.estimate`).
+            calibrated: with "posterior-mean", temper the scores by the data-free rule.
+        """
+        features = [r for r in releases if len(r.columns) == 2 and r.columns[1] == target]
+        alone = [r for r in releases if r.columns == (target,)]
+        if not features or len(features) + len(alone) != len(releases):
+            raise InvalidArgument("releases", f"tables of one feature and {target!r}, in this order")
+        tables = [r.noisy for r in features]
+        beta = 1.0
+        if method == "posterior-mean":
+            classes = class_estimate(tables, [r.noisy for r in alone])
+            total = classes.noisy.likely_total
+            probabilities = classes.probabilities
+            strata = estimate_strata(tables, probabilities * total, (classes.standard_errors * total) ** 2)
+            conditionals = strata.conditionals
+            if calibrated:
+                beta = temperature(strata, probabilities)
+        else:
+            joints = [(r.values if _raw_draw(r, method) else estimate(r.noisy, method).probabilities) for r in features]
+            conditionals = tuple((joint / joint.sum(axis=0)).T.copy() for joint in joints)
+            probabilities = _simple_classes(features, alone, method)
+        return cls(
+            releases=tuple(releases),
+            target=target,
+            class_probabilities=probabilities,
+            conditionals=conditionals,
+            weights=np.full(len(features), beta),
+            biases=np.zeros(probabilities.size),
+            method=method,
+        )
+
+    # -- what it says ---------------------------------------------------------------------------------------------
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The feature columns, in the order of the codes."""
+        return tuple(r.columns[0] for r in self.releases if len(r.columns) == 2)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all releases together."""
+        return self.releases[0].guarantee
+
+    @property
+    def private(self) -> bool:
+        """Whether the promise holds."""
+        return not self.not_private
+
+    @property
+    def not_private(self) -> tuple[str, ...]:
+        """Why it does not; empty when it does."""
+        return tuple(dict.fromkeys(reason for release in self.releases for reason in release.not_private))
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """Of the features and the class, where the releases have one."""
+        columns: dict[str, Any] = {}
+        for release in self.releases:
+            if release.schema is None:
+                return None
+            columns.update((column.name, column) for column in release.schema)
+        target = columns.pop(self.target)
+        first = self.releases[0].schema
+        return Schema([*columns.values(), target], origin=first.origin if first else "declared")
+
+    def certificate(self) -> Certificate:
+        """What is promised, in words and as data."""
+        first = self.releases[0]
+        return certify(
+            self.guarantee,
+            schema_origin=first.schema.origin if first.schema is not None else None,
+            entropy=first.entropy,
+            not_private=self.not_private,
+        )
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"NaiveBayesModel({self.target!r} from {len(self.features)} features, {self.guarantee.neighbours}{mark})"
+
+    # -- prediction -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _tables(self) -> list[FloatArray]:
+        return [
+            np.ascontiguousarray(weight * np.log(conditional))
+            for weight, conditional in zip(self.weights, self.conditionals, strict=True)
+        ]
+
+    @cached_property
+    def _start(self) -> FloatArray:
+        return np.asarray(np.log(self.class_probabilities) + self.biases)
+
+    def predict_log_proba(self, codes: NDArray[Any] | Sequence[NDArray[Any]]) -> FloatArray:
+        """ln P(class | x) for cell numbers: rows × features, or one array for each feature; rows × classes back."""
+        columns = self._columns(codes)
+        rows = len(columns[0])
+        out = np.empty((rows, self._start.size))
+        for start, scores in self._scores(columns):
+            out[start : start + scores.shape[1]] = scores.T
+        return out
+
+    def _scores(self, columns: list[NDArray[Any]]) -> Iterator[tuple[int, FloatArray]]:
+        """Normalised scores, classes × rows, block by block."""
+        classes = self._start.size
+        rows = len(columns[0])
+        work = np.empty(BLOCK)
+        for start in range(0, rows, BLOCK):
+            part = [column[start : start + BLOCK] for column in columns]
+            size = len(part[0])
+            scores = np.empty((classes, size))
+            scores[:] = self._start[:, None]
+            for table, column in zip(self._tables, part, strict=True):
+                for j in range(classes):
+                    scores[j] += np.take(table[j], column, out=work[:size], mode="clip")
+            top = scores.max(axis=0)
+            scores -= top
+            scores -= np.log(np.exp(scores).sum(axis=0))
+            yield start, scores
+
+    def _columns(self, codes: NDArray[Any] | Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        if isinstance(codes, np.ndarray):
+            if codes.ndim != 2 or codes.shape[1] != len(self.features):
+                raise InvalidArgument("codes", f"of shape (rows, {len(self.features)})", got=codes.shape)
+            columns = [np.ascontiguousarray(codes[:, k]) for k in range(codes.shape[1])]
+        else:
+            columns = [np.asarray(column) for column in codes]
+            if len(columns) != len(self.features) or len({column.shape for column in columns}) != 1:
+                raise InvalidArgument("codes", f"{len(self.features)} arrays of one length")
+        for name, column, table in zip(self.features, columns, self.conditionals, strict=True):
+            if column.dtype.kind not in "iu":
+                raise InvalidArgument("codes", "cell numbers of an integer type", got=str(column.dtype))
+            if column.size and not (int(column.min()) >= 0 and int(column.max()) < table.shape[1]):
+                raise InvalidArgument("codes", f"0 to {table.shape[1] - 1} for {name!r}")
+        return columns
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def to_body(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "target": self.target,
+            "method": self.method,
+            "releases": [release.to_body() for release in self.releases],
+            "class_probabilities": self.class_probabilities.tolist(),
+            "conditionals": [conditional.tolist() for conditional in self.conditionals],
+            "weights": self.weights.tolist(),
+            "biases": self.biases.tolist(),
+        }
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any]) -> NaiveBayesModel:
+        """The inverse of `to_body`."""
+        try:
+            return cls(
+                releases=tuple(Release.from_body(release) for release in body["releases"]),
+                target=body["target"],
+                class_probabilities=np.array(body["class_probabilities"], dtype=np.float64),
+                conditionals=tuple(np.array(c, dtype=np.float64) for c in body["conditionals"]),
+                weights=np.array(body["weights"], dtype=np.float64),
+                biases=np.array(body["biases"], dtype=np.float64),
+                method=body["method"],
+            )
+        except FormatError:
+            raise
+        except InvalidArgument as error:
+            raise FormatError(f"the model is not valid: {error}") from None
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            raise FormatError("the model is incomplete or has a field of the wrong type") from None
+
+    def to_json(self) -> str:
+        """The model as a JSON document."""
+        return write_document("naive-bayes", self.to_body())
+
+    @classmethod
+    def from_json(cls, text: str) -> NaiveBayesModel:
+        """A model from its JSON document; refused with the reason if it was changed or is newer."""
+        return cls.from_body(read_document(text, "naive-bayes")[1])
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the document in one step."""
+        write_file(path, self.to_json())
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> NaiveBayesModel:
+        """Read a document."""
+        return cls.from_json(read_file(path))
+
+
+def _raw_draw(release: Release, method: Method) -> bool:
+    """Whether the published values are shares already, as a Dirichlet draw's are."""
+    return method == "raw" and release.mechanism.name == "dirichlet"
+
+
+def _simple_classes(features: Sequence[Release], alone: Sequence[Release], method: Method) -> FloatArray:
+    """Class probabilities without a prior: from the class table if there is one, else from all tables together."""
+    draws = list(alone) or list(features)
+    if all(_raw_draw(release, method) for release in draws):
+        # Each table's class marginal is a draw of its own; the one with the fewest cells has the smallest prior.
+        smallest = min(draws, key=lambda release: release.values.size)
+        return np.asarray(smallest.values.reshape(-1, smallest.values.shape[-1]).sum(axis=0))
+    if alone:
+        return class_estimate([], [release.noisy for release in alone], method).probabilities
+    return class_estimate([release.noisy for release in features], method=method).probabilities

@@ -1,0 +1,112 @@
+"""Naive Bayes from a table of rows, and its predictions for further rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .budget import Budget, Neighbours
+from .counting import Progress
+from .counting.plan import column_spec
+from .counting.run import BatchEncoder
+from .errors import InvalidArgument
+from .estimation import Method
+from .models.naive_bayes import NaiveBayesModel
+from .pipeline import LedgerLike, fit_tables
+from .planning import Calibration, MechanismName, Split
+from .sampling.entropy import Entropy
+from .schema import Schema
+
+
+def fit_naive_bayes(
+    source: Any,
+    schema: Schema,
+    target: str,
+    features: Sequence[str] | None = None,
+    *,
+    budget: Budget | None,
+    mechanism: MechanismName = "auto",
+    calibration: Calibration = "exact",
+    estimate: Method = "posterior-mean",
+    neighbours: Neighbours = "replace-one",
+    split: Split = "equal",
+    entropy: Entropy | int | None = None,
+    rows_per_person: int | None = None,
+    person: str | None = None,
+    progress: Progress | None = None,
+    ledger: LedgerLike | None = None,
+    dataset: str | None = None,
+) -> NaiveBayesModel:
+    """A naive Bayes classifier from one pass over the rows: one (feature, class) table for each feature.
+
+    The class probabilities come from the same tables, so K features cost K tables.
+
+    Args:
+        source: rows; see `simplexdp.count`.
+        schema: of the features and the class.
+        target: the class column, which has declared categories only.
+        features: the feature columns; all others of the schema by default.
+        budget: for everything together.
+        mechanism: see `simplexdp.release`.
+        calibration: "exact", or "algorithm1" for the paper's.
+        estimate: "posterior-mean" uses all that the releases say; the others act on each table alone.
+        neighbours: the relation of the guarantee.
+        split: of the budget over the tables.
+        entropy: None for the operating system's; a number makes a repeatable fit that is not private.
+        rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
+        person: the column that names the person.
+        progress: called with the rows done and the rows in all.
+        ledger: charged before the draw.
+        dataset: the name that the ledger knows the data by.
+    """
+    column = schema[target]
+    if column.kind != "categories" or column.has_other or column.has_missing:
+        raise InvalidArgument(
+            "target", "a column with declared categories and no cell for other or missing values", got=target
+        )
+    names = tuple(n for n in schema.names if n not in (target, person)) if features is None else tuple(features)
+    if not names or target in names:
+        raise InvalidArgument("features", "at least one column, the target not among them", got=names)
+    releases = fit_tables(
+        source,
+        schema,
+        [(name, target) for name in names],
+        budget=budget,
+        mechanism=mechanism,
+        calibration=calibration,
+        estimate=estimate,
+        neighbours=neighbours,
+        split=split,
+        entropy=entropy,
+        rows_per_person=rows_per_person,
+        person=person,
+        progress=progress,
+        ledger=ledger,
+        dataset=dataset,
+        description=f"naive Bayes for {target}",
+    )
+    return NaiveBayesModel.from_releases(releases, target, method=estimate)
+
+
+def encode_batches(
+    model: NaiveBayesModel, batches: Iterable[Any], label: str = "the rows"
+) -> Iterator[list[NDArray[Any]]]:
+    """Cell numbers of the model's features for Arrow record batches; the schema's rules apply, errors name no value."""
+    if model.schema is None:
+        raise InvalidArgument("model", "one whose releases have a schema")
+    specs = [column_spec(model.schema[name]) for name in model.features]
+    for batch in batches:
+        encoder = BatchEncoder(specs, None, max(1, batch.num_rows))
+        for block in encoder.blocks(batch, label):
+            yield list(block.codes)
+
+
+def predict_batches(
+    model: NaiveBayesModel, batches: Iterable[Any], label: str = "the rows"
+) -> Iterator[NDArray[np.float64]]:
+    """P(class | row) for each Arrow record batch that has rows: rows × classes, in the order of the target's cells."""
+    for codes in encode_batches(model, batches, label):
+        yield np.exp(model.predict_log_proba(codes))

@@ -1,0 +1,273 @@
+"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from numpy.typing import ArrayLike
+
+from ._version import __version__
+from .accounting import PrivacyLoss
+from .budget import Budget, Neighbours, check_whole
+from .counting import Progress, count
+from .errors import InvalidArgument, PrivacyError
+from .estimation import Method
+from .mechanisms.base import checked_counts
+from .models.guarantee import pure_loss
+from .models.release import Release, reasons
+from .numerics.roots import largest_that_fits
+from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
+from .quantiles import plan_quantiles
+from .sampling.entropy import Entropy, entropy_from
+from .schema import Quantiles, Schema
+from .tables import CountTable
+
+
+class Charge(Protocol):
+    """A payment in a ledger."""
+
+    def seal(self, release_hash: str) -> None:
+        """Record what was bought."""
+
+
+class LedgerLike(Protocol):
+    """A ledger, as far as drawing needs it."""
+
+    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> Charge:
+        """Pay before the draw, or raise BudgetExceeded."""
+
+
+def draw_tables(
+    tables: Sequence[CountTable],
+    plan: Plan,
+    *,
+    schema: Schema | None = None,
+    method: Method = "posterior-mean",
+    entropy: Entropy | int | None = None,
+    payment: Charge | None = None,
+) -> tuple[Release, ...]:
+    """Draw each table once. Whoever has a ledger charges it first with `charge_plan` and passes the payment."""
+    source = entropy_from(entropy)
+    guarantee = plan.guarantee
+    for table, shape in zip(tables, plan.shapes, strict=True):
+        if table.shape != shape:
+            raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
+        if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
+            raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
+    releases = []
+    for i, (table, mechanism) in enumerate(zip(tables, plan.mechanisms, strict=True)):
+        counts = table.private_counts()
+        part = schema.select(table.columns) if schema is not None else None
+        not_private = reasons(source.kind, mechanism.name, part)
+        if not table.is_private and not not_private:
+            not_private = (*not_private, "the cells of the table were taken from the sensitive data")
+        releases.append(
+            Release(
+                values=mechanism.draw(counts, source.child(f"table {i}: {', '.join(table.columns)}")),
+                mechanism=mechanism,
+                guarantee=guarantee,
+                total=float(counts.sum()) if guarantee.total_is_public else None,
+                columns=table.columns,
+                schema=part,
+                method=method,
+                entropy=source.kind,
+                not_private=not_private,
+                software=f"simplexdp {__version__}",
+            )
+        )
+    if payment is not None:
+        payment.seal(fingerprint([release.to_body() for release in releases]))
+    return tuple(releases)
+
+
+def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, description: str) -> Charge | None:
+    """Pay for everything in the plan at once, before any draw."""
+    if ledger is None:
+        return None
+    if dataset is None:
+        raise InvalidArgument("dataset", "the name of the data set that the ledger charges", got=dataset)
+    if any(mechanism.name == "none" for mechanism in plan.mechanisms):
+        raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
+    request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
+    return ledger.charge(
+        plan.guarantee.loss, dataset=dataset, description=description, request_hash=fingerprint(request)
+    )
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 of plain data."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def release(
+    counts: ArrayLike | CountTable,
+    *,
+    budget: Budget | None,
+    mechanism: MechanismName = "auto",
+    calibration: Calibration = "exact",
+    estimate: Method = "posterior-mean",
+    neighbours: Neighbours = "replace-one",
+    entropy: Entropy | int | None = None,
+    ledger: LedgerLike | None = None,
+    dataset: str | None = None,
+) -> Release:
+    """Publish the distribution behind a vector or array of counts.
+
+    >>> from simplexdp import Budget, release
+    >>> published = release([119, 74, 618, 272, 13, 187], budget=Budget(epsilon=1, delta=1e-5), entropy=1)
+    >>> published
+    Release(shape=(6,), Laplace(scale=1.99995), replace-one, row, NOT PRIVATE)
+    >>> bool(abs(published.probabilities.sum() - 1) < 1e-12)
+    True
+
+    Args:
+        counts: whole numbers, one for each cell, or a CountTable.
+        budget: what may be spent.
+        mechanism: "auto" takes the exact integer mechanism with the least noise.
+        calibration: "exact", or "algorithm1" for the paper's choice.
+        estimate: how probabilities are made from the draw; see `simplexdp.estimation`.
+        neighbours: "replace-one" (the total is public) or "add-remove" (it is not).
+        entropy: None for the operating system's; a number makes a repeatable draw that is not private.
+        ledger: charged before the draw; needs `dataset`.
+        dataset: the name that the ledger knows the data by.
+    """
+    if isinstance(counts, CountTable):
+        table = counts
+    else:
+        array = checked_counts(counts)
+        names = [f"axis {i}" for i in range(array.ndim)]
+        table = CountTable.from_array(array, columns=names)
+    rows = table.rows_per_person or 1
+    total = float(table.private_counts().sum()) if neighbours == "replace-one" and table.unit == "row" else None
+    plan = plan_tables(
+        [table.columns],
+        [table.shape],
+        budget,
+        mechanism=mechanism,
+        calibration=calibration,
+        neighbours=neighbours,
+        total=total,
+        unit=table.unit,
+        rows=rows,
+    )
+    payment = charge_plan(plan, ledger, dataset, "distribution")
+    (found,) = draw_tables([table], plan, method=estimate, entropy=entropy, payment=payment)
+    return found if isinstance(counts, CountTable) else replace(found, columns=())
+
+
+def release_distribution(
+    source: Any,
+    schema: Schema,
+    columns: Sequence[str],
+    *,
+    budget: Budget | None,
+    mechanism: MechanismName = "auto",
+    calibration: Calibration = "exact",
+    estimate: Method = "posterior-mean",
+    neighbours: Neighbours = "replace-one",
+    entropy: Entropy | int | None = None,
+    rows_per_person: int | None = None,
+    person: str | None = None,
+    progress: Progress | None = None,
+    ledger: LedgerLike | None = None,
+    dataset: str | None = None,
+) -> Release:
+    """Publish the joint distribution of one or several columns of a table; see `count` for the sources."""
+    (found,) = fit_tables(
+        source,
+        schema,
+        [tuple(columns)],
+        budget=budget,
+        mechanism=mechanism,
+        calibration=calibration,
+        estimate=estimate,
+        neighbours=neighbours,
+        entropy=entropy,
+        rows_per_person=rows_per_person,
+        person=person,
+        progress=progress,
+        ledger=ledger,
+        dataset=dataset,
+        description=f"distribution of {', '.join(columns)}",
+    )
+    return found
+
+
+def fit_tables(
+    source: Any,
+    schema: Schema,
+    tables: Iterable[Sequence[str]],
+    *,
+    budget: Budget | None,
+    mechanism: MechanismName = "auto",
+    calibration: Calibration = "exact",
+    estimate: Method = "posterior-mean",
+    neighbours: Neighbours = "replace-one",
+    split: Split | SplitRule = "equal",
+    entropy: Entropy | int | None = None,
+    rows_per_person: int | None = None,
+    person: str | None = None,
+    progress: Progress | None = None,
+    ledger: LedgerLike | None = None,
+    dataset: str | None = None,
+    description: str = "",
+) -> tuple[Release, ...]:
+    """Count all tables in one pass and release them under one exactly composed guarantee."""
+    names = [tuple(columns) for columns in tables]
+    randomness = entropy_from(entropy)
+    needed = list(dict.fromkeys(name for columns in names for name in columns))
+    schema = schema.select(needed)
+    settings: dict[str, Any] = {
+        "mechanism": mechanism,
+        "calibration": calibration,
+        "neighbours": neighbours,
+    }
+    bound: dict[str, Any] = {"progress": progress}
+    if rows_per_person is not None:
+        rows_per_person = check_whole("rows_per_person", rows_per_person)
+        settings |= {"unit": "person", "rows": rows_per_person}
+        bound |= {"rows_per_person": rows_per_person, "person": person, "entropy": randomness}
+    elif person is not None:
+        raise InvalidArgument("rows_per_person", "given with person", hint="It bounds what one person can change.")
+    if schema.unresolved:
+        # Edges cost something and come first, so the plan is made and paid without the number of records.
+        quantiles = plan_quantiles(
+            schema,
+            epsilon=_pure_epsilon(schema, budget),
+            neighbours=neighbours,
+            rows_per_person=rows_per_person or 1,
+        )
+        shapes = [schema.shape(columns) for columns in names]
+        parts = split(None) if callable(split) else split
+        plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
+        payment = charge_plan(plan, ledger, dataset, description)
+        schema = quantiles.resolve(source, **bound).schema
+        counted = count(source, schema, names, **bound)
+    else:
+        counted = count(source, schema, names, **bound)
+        public = neighbours == "replace-one" and rows_per_person is None
+        total = float(counted[0].private_counts().sum()) if public else None
+        parts = split(total) if callable(split) else split
+        plan = plan_tables(names, [table.shape for table in counted], budget, split=parts, total=total, **settings)
+        payment = charge_plan(plan, ledger, dataset, description)
+    return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
+
+
+def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:
+    """The pure ε that the stated shares of all quantile columns come to."""
+    if budget is None:
+        raise InvalidArgument("budget", "given", hint="Private quantiles cost budget; give edges to go without.")
+    share = math.fsum(column.share for column in schema if isinstance(column, Quantiles))
+    if budget.order is None:
+        return share * budget.epsilon
+    order = budget.order
+
+    def excess(epsilon: float) -> float:
+        return math.log(pure_loss(epsilon, "replace-one").rdp(order) / (share * budget.epsilon))
+
+    return largest_that_fits(excess, share * budget.epsilon)
