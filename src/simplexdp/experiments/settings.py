@@ -53,7 +53,7 @@ class Settings:
         if regime == "rdp":
             points = np.logspace(-3, 1, 3 if self.quick else 9)
             return tuple(Budget.rdp(order=ORDER, epsilon=float(f"{e:.6g}")) for e in points)
-        points = np.logspace(-2, 1, 3 if self.quick else 7)
+        points = np.logspace(-1, 1, 3) if self.quick else np.logspace(-2, 1, 7)
         return tuple(Budget(epsilon=float(f"{e:.6g}"), delta=DELTA) for e in points)
 
     def naive_bayes_data(self, *, published: bool) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ class KlEpsilon(Figure):
     def compute(self, cell: Cell) -> list[Row]:
         """Over ε̂ from 0.001 to 100."""
         rows = []
-        for epsilon in np.geomspace(1e-3, 100, 7 if cell.settings.quick else 26).tolist():
+        for epsilon in (np.geomspace(1e-2, 100, 5) if cell.settings.quick else np.geomspace(1e-3, 100, 26)).tolist():
             for (data, method), mechanism in self._mechanisms(epsilon, cell.published).items():
                 common = {"figure": self.name, "setting": cell.setting, "data": data, "method": method, "x": epsilon}
                 if mechanism is None:
