@@ -40,8 +40,9 @@ def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int
     # y = γ t^{1/a} takes the power out of the integrand of Pr[both < γ].
     t = (_NODES + 1) / 2
     y = gamma * t ** (1 / a)
-    inner = np.exp((a + rest - 1) * np.log1p(-y)) * betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
-    both = math.exp(a * math.log(gamma) - math.log(a) - betaln(a, a + rest)) * float(_WEIGHTS @ inner) / 2
+    front = a * math.log(gamma) - math.log(a) - betaln(a, a + rest)  # may be huge where the rest is tiny: stay in logs
+    inner = np.exp(front + (a + rest - 1) * np.log1p(-y)) * betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
+    both = float(_WEIGHTS @ inner) / 2
     return 2 * single - both * (1 - 1e-9)
 
 
