@@ -151,9 +151,11 @@ def _whole_vectors(parts: FloatArray, clip: float, bound: int) -> IntArray:
     """Clipped, scaled to the bound and rounded; rounding adds at most √size/2 to a norm, which is left free."""
     free = max(bound - math.sqrt(parts.shape[1]) / 2, 0.0)
     norms = np.sqrt((parts**2).sum(axis=1))
-    whole = np.rint(parts * (free / np.maximum(norms, clip))[:, None]).astype(np.int64)
-    whole[(whole**2).sum(axis=1) > bound**2] = 0
-    return whole
+    whole = np.rint(parts * (free / np.maximum(norms, clip))[:, None])
+    # Squares of whole numbers are exact here; "not at most" also catches what is not a number.
+    whole[~((whole**2).sum(axis=1) <= bound**2)] = 0
+    found: IntArray = whole.astype(np.int64)
+    return found
 
 
 def _whole_roots(parts: FloatArray, clip: float, bound: int) -> FloatArray:
@@ -161,7 +163,7 @@ def _whole_roots(parts: FloatArray, clip: float, bound: int) -> FloatArray:
     free = max(math.sqrt(bound) - math.sqrt(parts.shape[1] * parts.shape[2]) / 2, 0.0)
     traces = (parts**2).sum(axis=(1, 2))
     whole = np.rint(parts * (free / np.sqrt(np.maximum(traces, clip)))[:, None, None])
-    whole[(whole**2).sum(axis=(1, 2)) > bound] = 0
+    whole[~((whole**2).sum(axis=(1, 2)) <= bound)] = 0
     return np.asarray(whole)
 
 
