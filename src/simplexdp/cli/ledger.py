@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
@@ -69,7 +68,7 @@ def show(file: File, as_json: Json = False) -> None:
         ["data set", "charges", "spent", "left", "ε left at δ"],
         [
             [
-                escape(row["dataset"]),
+                row["dataset"],
                 str(row["charges"]),
                 *(number(row[key]) for key in ("spent", "left", "epsilon_left")),
             ]

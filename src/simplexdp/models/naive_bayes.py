@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import FormatError, InvalidArgument
 from ..estimation import Method, estimate
 from ..estimation.classes import class_estimate
-from ..estimation.strata import estimate_strata, temperature
+from ..estimation.strata import Strata, estimate_strata, temperature
 from ..schema import Schema
 from .certificate import Certificate, certify
 from .document import read_document, read_file, write_document, write_file
@@ -25,6 +25,24 @@ FloatArray = NDArray[np.float64]
 
 BLOCK = 1 << 14
 """Rows predicted at once: the scores of a block stay in the cache."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables:
+    """What the releases say: class shares, the number of records, and the conditional tables."""
+
+    classes: FloatArray
+    total: float
+    strata: Strata
+
+    @classmethod
+    def of(cls, releases: Sequence[Release], target: str) -> Tables:
+        """Estimated from (feature, target) and (target,) tables together, at no budget."""
+        tables = [release.noisy for release in releases if len(release.columns) == 2]
+        found = class_estimate(tables, [release.noisy for release in releases if release.columns == (target,)])
+        total = found.noisy.likely_total
+        counts, variances = found.probabilities * total, (found.standard_errors * total) ** 2
+        return cls(classes=found.probabilities, total=total, strata=estimate_strata(tables, counts, variances))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,16 +111,12 @@ class NaiveBayesModel:
         alone = [r for r in releases if r.columns == (target,)]
         if not features or len(features) + len(alone) != len(releases):
             raise InvalidArgument("releases", f"tables of one feature and {target!r}, in this order")
-        tables = [r.noisy for r in features]
         beta = 1.0
         if method == "posterior-mean":
-            classes = class_estimate(tables, [r.noisy for r in alone])
-            total = classes.noisy.likely_total
-            probabilities = classes.probabilities
-            strata = estimate_strata(tables, probabilities * total, (classes.standard_errors * total) ** 2)
-            conditionals = strata.conditionals
+            tables = Tables.of(releases, target)
+            probabilities, conditionals = tables.classes, tables.strata.conditionals
             if calibrated:
-                beta = temperature(strata, probabilities)
+                beta = temperature(tables.strata, probabilities)
         else:
             joints = [(r.values if _raw_draw(r, method) else estimate(r.noisy, method).probabilities) for r in features]
             conditionals = tuple((joint / joint.sum(axis=0)).T.copy() for joint in joints)
