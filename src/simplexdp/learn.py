@@ -65,7 +65,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
         neighbours: "replace-one" or "add-remove".
-        split: of the budget over the features: "equal", "cells" (in proportion to the root of the cells) or weights.
+        split: of the budget over the features: "equal", "cells" (in proportion to about the root of the cells) or weights.
         random_state: None draws from the operating system; anything else is repeatable and not private.
         ledger: charged before anything is drawn.
         dataset: the name that the ledger knows the data by.
