@@ -1,9 +1,10 @@
-"""Speed of naive Bayes, as ratios measured in one run: prediction against scikit-learn, and what fitting spends its time on.
+"""Speed of naive Bayes, as ratios measured in one run: prediction against scikit-learn, and the parts of a fit.
 
     python benchmarks/prediction.py [--quick]
 
-Prediction: `NaiveBayesModel.predict_log_proba` against `CategoricalNB.predict_log_proba` on the same cell numbers; wanted: 4 ×.
-Fit from a Parquet file: counting should dominate; release and estimate should stay under 10 % of the time.
+Prediction: `NaiveBayesModel.predict_log_proba` against `CategoricalNB.predict_log_proba` on the same cell numbers;
+wanted: 4 ×. Fit from a Parquet file: counting should dominate; release and estimate should stay under 10 % of the
+time.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def main() -> None:
         narrow = best(lambda m=model, c=small: m.predict_log_proba(c), 5)  # type: ignore[misc]
         print(
             f"predict {rows:,} × {len(sizes)}, {classes} classes: {rows / ours / 1e6:.1f} M rows/s (uint8 codes: "
-            f"{rows / narrow / 1e6:.1f}), CategoricalNB {rows / theirs / 1e6:.1f}: {theirs / ours:.1f} × ({theirs / narrow:.1f} ×)"
+            f"{rows / narrow / 1e6:.1f}), CategoricalNB {rows / theirs / 1e6:.1f}: {theirs / ours:.1f} × "
+            f"({theirs / narrow:.1f} ×)"
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"

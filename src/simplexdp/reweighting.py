@@ -1,9 +1,9 @@
 """Feature weights and class biases of naive Bayes by private Newton rounds.
 
-p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what features repeat. Each round publishes the noisy sums of
-the records' gradients and Hessians of the log-loss. A record's part is a function of that record and of earlier releases
-only (its own share of the tables is taken out of its score), clipped and rounded to whole numbers whose size is checked in
-whole numbers, so the guarantee does not rest on floating point.
+p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what features repeat. Each round publishes the noisy
+sums of the records' gradients and Hessians of the log-loss. A record's part is a function of that record and of
+earlier releases only (its own share of the tables is taken out of its score), clipped and rounded to whole numbers
+whose size is checked in whole numbers, so the guarantee does not rest on floating point.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Lookup:
         cells = block[self.features[0]]
         for k, size in zip(self.features[1:], self.sizes[1:], strict=True):
             cells = cells * size + block[k]
-        return cells
+        return np.asarray(cells)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
