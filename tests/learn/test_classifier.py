@@ -90,9 +90,6 @@ def test_every_frame_gives_the_same_model(convert: Any) -> None:
     expected = private().fit(X, y).predict_log_proba(X)
     model = private().fit(convert(X), y)
     np.testing.assert_array_equal(model.predict_log_proba(convert(X)), expected)
-    np.testing.assert_array_equal(
-        model.predict_log_proba(convert(X[["region", "smoker", "age"]]))[:3], expected[:3]
-    ) if (convert is not pd.DataFrame and convert is not pl.from_pandas) else None
 
 
 def test_labels_from_polars_and_arrow() -> None:
@@ -180,7 +177,7 @@ def test_bad_settings_are_named() -> None:
         private(mechanism="magic").fit(X, y)
     with pytest.raises(InvalidArgument, match="epsilon"):
         private(budget=None, epsilon=-1).fit(X, y)
-    with pytest.raises(InvalidArgument, match="random_state|entropy"):
+    with pytest.raises(InvalidArgument, match="entropy"):
         private(random_state="x").fit(X, y)
 
 
@@ -229,7 +226,7 @@ class Ledger:
         self.charged: list[PrivacyLoss] = []
         self.sealed: list[str] = []
 
-    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> Ledger:
+    def charge(self, loss: PrivacyLoss, **_: str) -> Ledger:
         self.charged.append(loss)
         return self
 
