@@ -213,8 +213,8 @@ def fit_tables(
 ) -> tuple[Release, ...]:
     """Count all tables in one pass and release them under one exactly composed guarantee.
 
-    `sums` reserves budget for noisy sums that the caller makes afterwards, given the public number of records; they are in
-    the guarantee, after the tables.
+    `sums` reserves budget for noisy sums that the caller makes afterwards, given the public number of records; they
+    are in the guarantee, after the tables.
     """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)

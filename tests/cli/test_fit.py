@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import BUDGET, SECRET, contents, make_rows
 
+from conftest import BUDGET, SECRET, contents, make_rows
 from simplexdp import Budget, Release
 from simplexdp.ledger import Ledger
 from simplexdp.models.bayesian_network import BayesianNetworkModel

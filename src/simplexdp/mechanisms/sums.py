@@ -1,10 +1,10 @@
 """Noisy sums over the records: whole-number vectors or positive matrices of bounded size, plus discrete Gaussian noise.
 
-Each record adds one vector v with ‖v‖₂ ≤ bound, or one positive semidefinite matrix M with tr M ≤ bound, all entries whole.
-A replaced record moves a sum of vectors by at most 2·bound. Positive matrices have tr MM' ≥ 0 and ‖M‖_F ≤ tr M, so theirs
-moves by at most √2·bound in the Frobenius norm. For a shift Δ and noise variances V_i the discrete Gaussian has Rényi
-divergence at most λ/2 Σ Δ_i²/V_i (Canonne, Kamath and Steinke 2020); the entries off the diagonal of a symmetric matrix occur
-twice in its norm and are published once, so they carry half the variance.
+Each record adds one vector v with ‖v‖₂ ≤ bound, or one positive semidefinite matrix M with tr M ≤ bound, all entries
+whole. A replaced record moves a sum of vectors by at most 2·bound. Positive matrices have tr MM' ≥ 0 and ‖M‖_F ≤ tr
+M, so theirs moves by at most √2·bound in the Frobenius norm. For a shift Δ and noise variances V_i the discrete
+Gaussian has Rényi divergence at most λ/2 Σ Δ_i²/V_i (Canonne, Kamath and Steinke 2020); the entries off the diagonal
+of a symmetric matrix occur twice in its norm and are published once, so they carry half the variance.
 """
 
 from __future__ import annotations
