@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,6 +16,8 @@ from .counting import Progress, count
 from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.base import checked_counts
+from .mechanisms.sums import SumKind
+from .models.document import checksum
 from .models.guarantee import pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
@@ -81,7 +81,7 @@ def draw_tables(
             )
         )
     if payment is not None:
-        payment.seal(fingerprint([release.to_body() for release in releases]))
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
     return tuple(releases)
 
 
@@ -94,14 +94,7 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
     if any(mechanism.name == "none" for mechanism in plan.mechanisms):
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
-    return ledger.charge(
-        plan.guarantee.loss, dataset=dataset, description=description, request_hash=fingerprint(request)
-    )
-
-
-def fingerprint(value: Any) -> str:
-    """SHA-256 of plain data."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return ledger.charge(plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request))
 
 
 def release(
@@ -216,8 +209,13 @@ def fit_tables(
     ledger: LedgerLike | None = None,
     dataset: str | None = None,
     description: str = "",
+    sums: Callable[[float | None], Sequence[tuple[SumKind, float]]] | None = None,
 ) -> tuple[Release, ...]:
-    """Count all tables in one pass and release them under one exactly composed guarantee."""
+    """Count all tables in one pass and release them under one exactly composed guarantee.
+
+    `sums` reserves budget for noisy sums that the caller makes afterwards, given the public number of records; they
+    are in the guarantee, after the tables.
+    """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
     needed = list(dict.fromkeys(name for columns in names for name in columns))
@@ -253,7 +251,9 @@ def fit_tables(
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
         parts = split(total) if callable(split) else split
-        plan = plan_tables(names, [table.shape for table in counted], budget, split=parts, total=total, **settings)
+        reserved = sums(total) if sums else ()
+        shapes = [table.shape for table in counted]
+        plan = plan_tables(names, shapes, budget, split=parts, total=total, sums=reserved, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
 

@@ -10,7 +10,7 @@ import typer
 
 from .._version import __version__
 from ..errors import SimplexDPError
-from . import account, audit, calibrate, demo, fit, inspect, ledger, plan, predict, sample, schema
+from . import account, audit, calibrate, demo, fit, inspect, ledger, plan, predict, reproduce, sample, schema
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,6 +27,7 @@ app.add_typer(ledger.app, name="ledger")
 app.command("account")(account.account)
 app.command("calibrate")(calibrate.calibrate)
 app.command("audit")(audit.audit)
+app.command("reproduce")(reproduce.reproduce)
 app.command("demo")(demo.demo)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +30,7 @@ def create(
     ] = None,
 ) -> None:
     """Start a ledger; an existing file is kept."""
-    if file.exists():
+    if os.path.lexists(file):
         raise InvalidArgument("file", "a new path", got=str(file), hint="A ledger is never overwritten.")
     ledger = Ledger.open(
         file,
