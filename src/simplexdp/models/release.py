@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyLoss
-from ..budget import check_positive
+from ..budget import check_positive, check_whole
 from ..errors import FormatError, InvalidArgument, SimplexDPError
 from ..estimation import Estimate, IntervalKind, Method, NoisyCounts, estimate
 from ..mechanisms.base import Draw
@@ -222,9 +222,12 @@ def _check_types(body: dict[str, Any]) -> None:
         raise TypeError
     if len(lists["values"]) < 2 or any(n < 1 for n in lists["shape"]):
         raise ValueError
-    if body["total"] is not None:
-        check_positive("total", body["total"])
-    if body["guarantee"]["unit"] not in get_args(Unit):
+    if body["total"] is not None and check_whole("total", body["total"], at_least=0) > 2**53:
+        raise ValueError
+    guarantee = body["guarantee"]
+    if guarantee["unit"] not in get_args(Unit) or type(guarantee["rows"]) is not int or guarantee["rows"] > 10**9:
+        raise ValueError
+    if any(not 0 < check_positive("pure", epsilon) <= 1e6 for epsilon in guarantee["pure"]):
         raise ValueError
 
 
