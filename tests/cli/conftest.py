@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
+from cli_support import BUDGET, FITS, write_rows
 
 from simplexdp.cli import run
-
-SCHEMA = """\
-columns:
-  - {name: smoker, values: ["no", "yes"]}
-  - {name: age, edges: [0, 18, 40, 65, 100]}
-  - {name: region, values: [1, 2, 3], other: cell}
-  - {name: ill, values: [false, true]}
-"""
-BUDGET = ("--epsilon", "2", "--delta", "1e-6")
-SECRET = "Xylophone77"
 
 
 @dataclass(frozen=True)
@@ -53,33 +41,28 @@ def simplexdp(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     return command
 
 
-def make_rows(size: int = 1500) -> Any:
-    rng = np.random.default_rng(7)
-    smoker = rng.choice(["no", "yes"], size, p=[0.7, 0.3])
-    return pa.table(
-        {
-            "id": np.arange(size),
-            "person": np.arange(size) // 3,
-            "smoker": smoker,
-            "age": rng.integers(0, 100, size),
-            "region": rng.integers(1, 4, size),
-            "ill": rng.random(size) < np.where(smoker == "yes", 0.6, 0.1),
-            "note": np.where(np.arange(size) == 11, SECRET, "fine, thanks"),
-        }
-    )
-
-
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with rows and a schema, which is the current one."""
-    rows = make_rows()
-    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=400)
-    pyarrow.csv.write_csv(rows, tmp_path / "rows.csv")
-    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    write_rows(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def contents(folder: Path) -> set[str]:
-    """The names in a folder, hidden ones too."""
-    return {path.name for path in folder.iterdir()}
+@pytest.fixture(scope="session")
+def _trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    write_rows(folder)
+    common = [f"{folder}/rows.parquet", "--schema", f"{folder}/schema.yaml", *BUDGET]
+    for name, what in FITS.items():
+        assert run(["fit", *what, *common, "--out", f"{folder}/{name}.json"]) == 0
+        assert run(["fit", *what, *common, "--seed", "1", "--out", f"{folder}/{name}-seeded.json"]) == 0
+    return folder
+
+
+@pytest.fixture
+def trained(_trained: Path, work: Path) -> Path:
+    """The same folder with a fitted release and models, `dist`, `nb` and `bn`, each also `-seeded`."""
+    for document in _trained.glob("*.json"):
+        shutil.copy(document, work)
+    return work

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from cli_support import BUDGET, SECRET, contents, make_rows
 
-from conftest import BUDGET, SECRET, contents, make_rows
 from simplexdp import Budget, Release
 from simplexdp.ledger import Ledger
 from simplexdp.models.bayesian_network import BayesianNetworkModel
@@ -200,7 +200,14 @@ import simplexdp.cli.fit as fit
 
 @contextlib.contextmanager
 def loud(what):
-    yield lambda done, total: print("counting", flush=True) if done < 1e5 else None
+    told = []
+
+    def tell(done, total):
+        if not told:
+            print("counting", flush=True)
+            told.append(done)
+
+    yield tell
 
 fit.progress_bar = loud
 from simplexdp.cli import main
