@@ -169,7 +169,7 @@ def test_wang_restricts_and_pays() -> None:
 
 
 def test_the_privacy_loss_of_the_restricted_law_is_bounded_by_wangs_epsilon() -> None:
-    """|r ln(y_i/y_j)| plus the change of the normaliser is at most 4 r ln(1/γ); here by simulation of the normaliser."""
+    """|r ln(y_i/y_j)| plus the change of the normaliser is at most 4 r ln(1/γ); the normaliser is simulated."""
     r, gamma = 0.5, 0.02
     generator = np.random.default_rng(3)
     free = generator.dirichlet([1.0, 1.0, 1.0], 200000)
@@ -198,7 +198,7 @@ RUNS, KEPT, THIN, BURN_IN = 400, 19, 8, 60
 
 
 def ranks(scale_told: float) -> np.ndarray:
-    """Ranks of the true θ among posterior draws, for 400 tables of four cells simulated from the model (Talts et al.)."""
+    """Ranks of the true θ among posterior draws, for 400 simulated tables of four cells (Talts et al. 2018)."""
     generator = np.random.default_rng(7)
     prior, total, scale = 6.0, 2000, 15.0
     problem = Tables(counts=np.zeros(4), row_starts=np.array([0]), table_starts=np.array([0]), total=total, shares=1)
