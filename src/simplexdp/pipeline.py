@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -19,10 +17,11 @@ from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.base import checked_counts
 from .mechanisms.sums import SumKind
+from .models.document import checksum
 from .models.guarantee import pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
-from .planning import Calibration, MechanismName, Plan, Split, plan_tables
+from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
@@ -82,7 +81,7 @@ def draw_tables(
             )
         )
     if payment is not None:
-        payment.seal(fingerprint([release.to_body() for release in releases]))
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
     return tuple(releases)
 
 
@@ -95,14 +94,7 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
     if any(mechanism.name == "none" for mechanism in plan.mechanisms):
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
-    return ledger.charge(
-        plan.guarantee.loss, dataset=dataset, description=description, request_hash=fingerprint(request)
-    )
-
-
-def fingerprint(value: Any) -> str:
-    """SHA-256 of plain data."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return ledger.charge(plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request))
 
 
 def release(
@@ -209,7 +201,7 @@ def fit_tables(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
+    split: Split | SplitRule = "equal",
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
@@ -232,7 +224,6 @@ def fit_tables(
         "mechanism": mechanism,
         "calibration": calibration,
         "neighbours": neighbours,
-        "split": split,
     }
     bound: dict[str, Any] = {"progress": progress}
     if rows_per_person is not None:
@@ -250,7 +241,8 @@ def fit_tables(
             rows_per_person=rows_per_person or 1,
         )
         shapes = [schema.shape(columns) for columns in names]
-        plan = plan_tables(names, shapes, budget, pure=(quantiles.epsilon_spent,), **settings)
+        parts = split(None) if callable(split) else split
+        plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
         schema = quantiles.resolve(source, **bound).schema
         counted = count(source, schema, names, **bound)
@@ -258,8 +250,10 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
+        parts = split(total) if callable(split) else split
+        reserved = sums(total) if sums else ()
         shapes = [table.shape for table in counted]
-        plan = plan_tables(names, shapes, budget, total=total, sums=sums(total) if sums else (), **settings)
+        plan = plan_tables(names, shapes, budget, split=parts, total=total, sums=reserved, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -13,7 +13,6 @@ from .budget import Budget, Neighbours, check_neighbours
 from .errors import Infeasible, InvalidArgument
 from .mechanisms import Dirichlet, Gaussian, Laplace, NoNoise, Polya
 from .mechanisms.auto import choose
-from .mechanisms.base import noise_scale
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
 from .mechanisms.sums import NoisySum, SumKind
@@ -24,6 +23,8 @@ from .tables import Unit
 MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "none"]
 Calibration = Literal["exact", "algorithm1"]
 Split = Literal["equal", "cells"] | Sequence[float] | Mapping[str, float]
+SplitRule = Callable[[float | None], Split]
+"""A split that depends on the number of records, which it is given where that number is public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,8 +214,9 @@ class _Family:
         def excess(scale: float) -> float:
             return sum((m.loss(neighbours, rows=rows) for m in members(scale)), extra).excess(budget)
 
-        start = (noise_scale(budget, n) * rows) ** 2
-        found = smallest_that_fits(excess, start, rtol=1e-6)
+        # Unequal Gaussians compose like equal ones with the same Σ 1/σ², so the equal ones are a close start.
+        start = Gaussian.calibrate(budget, tables=n, neighbours=neighbours, rows=rows).noise_variance
+        found = smallest_that_fits(excess, start, rtol=1e-6, near=0.02)
         if not math.isfinite(found):
             raise Infeasible(f"the steps before the tables leave nothing of {budget} for the tables")
         return members(found)

@@ -1,9 +1,9 @@
 """Feature weights and class biases of naive Bayes by private Newton rounds.
 
-p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what features repeat. Each round publishes the noisy
-sums of the records' gradients and Hessians of the log-loss. A record's part is a function of that record and of
-earlier releases only (its own share of the tables is taken out of its score), clipped and rounded to whole numbers
-whose size is checked in whole numbers, so the guarantee does not rest on floating point.
+p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what features repeat. Each round publishes the noisy sums of the
+records' gradients and Hessians of the log-loss. A record's part is a function of that record and of earlier releases only
+(its own share of the tables is taken out of its score), clipped and rounded to whole numbers whose size is checked in whole
+numbers, so the guarantee does not rest on floating point.
 """
 
 from __future__ import annotations
@@ -151,9 +151,11 @@ def _whole_vectors(parts: FloatArray, clip: float, bound: int) -> IntArray:
     """Clipped, scaled to the bound and rounded; rounding adds at most √size/2 to a norm, which is left free."""
     free = max(bound - math.sqrt(parts.shape[1]) / 2, 0.0)
     norms = np.sqrt((parts**2).sum(axis=1))
-    whole: IntArray = np.rint(parts * (free / np.maximum(norms, clip))[:, None]).astype(np.int64)
-    whole[(whole**2).sum(axis=1) > bound**2] = 0
-    return whole
+    whole = np.rint(parts * (free / np.maximum(norms, clip))[:, None])
+    # Squares of whole numbers are exact here; "not at most" also catches what is not a number.
+    whole[~((whole**2).sum(axis=1) <= bound**2)] = 0
+    found: IntArray = whole.astype(np.int64)
+    return found
 
 
 def _whole_roots(parts: FloatArray, clip: float, bound: int) -> FloatArray:
@@ -161,7 +163,7 @@ def _whole_roots(parts: FloatArray, clip: float, bound: int) -> FloatArray:
     free = max(math.sqrt(bound) - math.sqrt(parts.shape[1] * parts.shape[2]) / 2, 0.0)
     traces = (parts**2).sum(axis=(1, 2))
     whole = np.rint(parts * (free / np.sqrt(np.maximum(traces, clip)))[:, None, None])
-    whole[(whole**2).sum(axis=(1, 2)) > bound] = 0
+    whole[~((whole**2).sum(axis=(1, 2)) <= bound)] = 0
     return np.asarray(whole)
 
 
@@ -182,14 +184,14 @@ def reweighted(
     covariance[features:, features:] = np.eye(classes) * (BIAS_WIDTH / scores.bias_scale) ** 2
     for number, (vector, matrix) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
         gradient, hessian = private_sums(scores, records, weights, biases, vector, matrix)
-        noisy = vector.draw(gradient, entropy.child(f"round {number}: gradient")).astype(np.float64)
-        noisy_matrix = matrix.draw(hessian, entropy.child(f"round {number}: hessian")).astype(np.float64)
+        gradient = vector.draw(gradient, entropy.child(f"round {number}: gradient"))
+        hessian = matrix.draw(hessian, entropy.child(f"round {number}: hessian"))
         unit = scores.gradient_size / (vector.bound - math.sqrt(size) / 2)
         square = scores.hessian_trace / (math.sqrt(matrix.bound) - math.sqrt(size * classes) / 2) ** 2
         step = newton_step(
-            noisy * unit,
+            gradient * unit,
             math.sqrt(vector.variance) * unit,
-            noisy_matrix * square,
+            hessian * square,
             math.sqrt(matrix.variance) * square,
             expected=expected,
             covariance=covariance,

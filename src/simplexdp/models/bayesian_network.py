@@ -1,0 +1,308 @@
+"""Bayesian networks from releases: conditional tables, likelihoods, exact inference, and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FormatError, InvalidArgument, SimplexDPError
+from ..estimation import Method
+from ..estimation.network import estimate_network
+from ..numerics.factors import MAX_CELLS, Factor, eliminate, largest_table
+from ..schema import Schema
+from .bif import write_network
+from .certificate import Certificate, certify
+from .codes import check_codes, distinct_rows
+from .document import read_document, read_file, write_document, write_file
+from .draws import RowDraws
+from .graph import Graph
+from .guarantee import Guarantee
+from .release import FloatArray, Release
+
+IntArray = NDArray[np.int64]
+KIND = "bayesian-network"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BayesianNetworkModel:
+    """A Bayesian network whose every number was released or computed from what was released.
+
+    Args:
+        graph: the structure.
+        schema: of the nodes, in the order of the columns of codes.
+        releases: all tables, under one guarantee.
+        tables: P(node | parents) by node, parents on the first axes in the order of the graph.
+    """
+
+    graph: Graph
+    schema: Schema
+    releases: tuple[Release, ...]
+    tables: Mapping[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        for node in self.graph.nodes:
+            table = self.tables.get(node)
+            shape = self.schema.shape(self.graph.family(node))
+            if table is None or table.shape != shape:
+                raise InvalidArgument("tables", f"of the shape {shape} for {node!r}")
+            if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=-1), 1, atol=1e-9)):
+                raise InvalidArgument("tables", f"distributions in every row for {node!r}")
+            table.setflags(write=False)
+        if any(release.guarantee != self.guarantee for release in self.releases):
+            raise InvalidArgument("releases", "made together, under one guarantee")
+
+    @classmethod
+    def from_releases(cls, graph: Graph, schema: Schema, releases: Sequence[Release]) -> BayesianNetworkModel:
+        """Estimate all conditional tables from the releases, at no further budget.
+
+        The method of the releases decides: "posterior-mean" uses all tables together; every other method takes each
+        family's table alone and normalises its rows.
+        """
+        graph.check_columns(schema)
+        schema = schema.select([name for name in schema.names if name in graph.nodes])
+        by_columns = {release.columns: release for release in releases}
+        absent = [node for node in graph.nodes if graph.family(node) not in by_columns]
+        if absent:
+            raise InvalidArgument("releases", f"with the table of {absent[0]!r} and its parents")
+        if _method(releases) == "posterior-mean":
+            noisy = {columns: release.noisy for columns, release in by_columns.items()}
+            tables = estimate_network(graph.families, noisy)
+        else:
+            tables = {}
+            for node in graph.nodes:
+                joint = by_columns[graph.family(node)].probabilities
+                tables[node] = joint / joint.sum(axis=-1, keepdims=True)
+        return cls(graph=graph, schema=schema, releases=tuple(releases), tables=tables)
+
+    # -- what it promises -----------------------------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all tables together."""
+        return self.releases[0].guarantee
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The nodes, in the order of the columns of codes."""
+        return self.schema.names
+
+    @property
+    def private(self) -> bool:
+        """Whether the promise holds."""
+        return all(release.private for release in self.releases)
+
+    def certificate(self) -> Certificate:
+        """What is promised for all tables together, in words and as data."""
+        reasons = dict.fromkeys(reason for release in self.releases for reason in release.not_private)
+        return certify(
+            self.guarantee,
+            schema_origin=self.schema.origin,
+            entropy=self.releases[0].entropy,
+            not_private=tuple(reasons),
+        )
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else ", NOT PRIVATE"
+        return f"BayesianNetworkModel({len(self.columns)} nodes, {len(self.graph.edges)} edges{mark})"
+
+    # -- likelihood and inference ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _logs(self) -> dict[str, FloatArray]:
+        with np.errstate(divide="ignore"):
+            return {node: np.log(table) for node, table in self.tables.items()}
+
+    def log_likelihoods(self, codes: Any) -> FloatArray:
+        """ln P(row) for each row of cell numbers: rows × columns, or one array for each column by name."""
+        found = check_codes(codes, self.schema, self.columns)
+        total = np.zeros(len(found[self.columns[0]]))
+        for node in self.graph.nodes:
+            total += self._logs[node][tuple(found[name] for name in self.graph.family(node))]
+        return total
+
+    def log_likelihood(self, codes: Any) -> float:
+        """ln P of all rows together."""
+        return math.fsum(self.log_likelihoods(codes))
+
+    def marginal(self, columns: Sequence[str], evidence: Mapping[str, int] | None = None) -> FloatArray:
+        """The joint distribution of some columns, given the cell numbers of others; exact."""
+        given = {name: np.array([code]) for name, code in (evidence or {}).items()}
+        wanted = self._check_wanted(columns, given)
+        given = check_codes(given, self.schema, tuple(given))
+        return np.asarray(self._posterior(wanted, given, 1)[0])
+
+    def predict(self, variable: str, evidence: Any) -> FloatArray:
+        """P(variable | evidence) for each row, rows × cells; exact.
+
+        Args:
+            variable: the column to predict.
+            evidence: cell numbers of other columns by name, arrays of one length; or rows × all columns of the
+                model, of which that of the variable is ignored. Columns left out are summed over.
+        """
+        if not isinstance(evidence, Mapping):
+            names = self.columns
+            array = np.asarray(evidence)
+            if array.ndim != 2 or array.shape[1] != len(names):
+                raise InvalidArgument("evidence", f"a mapping of arrays, or rows × {len(names)} columns")
+            evidence = {name: array[:, i] for i, name in enumerate(names) if name != variable}
+        (variable,) = self._check_wanted([variable], evidence)
+        given = check_codes(evidence, self.schema, tuple(evidence))
+        if not given:
+            raise InvalidArgument("evidence", "codes of at least one column", hint="Use marginal for none.")
+        relevant = self._relevant(variable, tuple(given))
+        if not relevant:
+            size = len(next(iter(given.values())))
+            return np.repeat(self._posterior((variable,), {}, 1), size, axis=0)
+        distinct, inverse = distinct_rows([given[name] for name in relevant])
+        rows = {name: distinct[:, i] for i, name in enumerate(relevant)}
+        cells = largest_table(self._free_axes(variable, relevant), self._sizes, (variable,))
+        block = max(1, MAX_CELLS // (4 * cells))
+        parts = [
+            self._posterior((variable,), {n: c[i : i + block] for n, c in rows.items()}, len(distinct[i : i + block]))
+            for i in range(0, len(distinct), block)
+        ]
+        return np.concatenate(parts)[inverse]
+
+    def _posterior(self, wanted: tuple[str, ...], given: Mapping[str, IntArray], rows: int) -> FloatArray:
+        factors = [
+            Factor(self.graph.family(node), self.tables[node]).at(given) for node in self._above((*wanted, *given))
+        ]
+        joint, _ = eliminate(factors, wanted)
+        values = joint.values if joint.names != wanted else joint.values[None]
+        flat = values.reshape(len(values), -1)
+        sums = flat.sum(axis=1, keepdims=True)
+        if not (sums > 0).all():
+            raise InvalidArgument("evidence", "possible in this model; some row has probability 0")
+        return np.broadcast_to(flat / sums, (rows, flat.shape[1])).reshape(rows, *self.schema.shape(wanted))
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {column.name: column.size for column in self.schema}
+
+    def _above(self, names: Sequence[str]) -> list[str]:
+        """These nodes and their ancestors; every node below sums to one and drops out."""
+        kept = self.graph.ancestors(names)
+        return [node for node in self.graph.nodes if node in kept]
+
+    def _free_axes(self, variable: str, given: tuple[str, ...]) -> list[tuple[str, ...]]:
+        return [
+            tuple(name for name in self.graph.family(node) if name not in given)
+            for node in self._above((variable, *given))
+        ]
+
+    def _relevant(self, variable: str, given: tuple[str, ...]) -> tuple[str, ...]:
+        """The given columns that share a path of unobserved columns with the variable (moralised ancestors)."""
+        families = [self.graph.family(node) for node in self._above((variable, *given))]
+        reached, frontier = {variable}, {variable}
+        while frontier:
+            near = {name for family in families if frontier & set(family) for name in family} - reached
+            reached |= near
+            frontier = near - set(given)
+        return tuple(name for name in given if name in reached)
+
+    def _check_wanted(self, columns: Sequence[str], given: Mapping[str, Any]) -> tuple[str, ...]:
+        wanted = tuple(columns)
+        for name in (*wanted, *given):
+            if name not in self.schema:
+                raise InvalidArgument("columns", "nodes of the network", got=name)
+        if not wanted or len(set(wanted)) < len(wanted) or set(wanted) & set(given):
+            raise InvalidArgument("columns", "at least one, each once, and none of the evidence", got=wanted)
+        return wanted
+
+    # -- records --------------------------------------------------------------------------------------------------
+
+    def sample_codes(self, size: int, generator: np.random.Generator) -> dict[str, IntArray]:
+        """Cell numbers of synthetic records, column by column; ancestral sampling, at no further budget."""
+        drawn: dict[str, IntArray] = {}
+        for node, parents in self.graph.families:
+            rows = (
+                np.ravel_multi_index([drawn[name] for name in parents], self.schema.shape(parents)).astype(np.int64)
+                if parents
+                else np.zeros(size, dtype=np.int64)
+            )
+            drawn[node] = self._draws[node].draw(rows, generator)
+        return {name: drawn[name] for name in self.columns}
+
+    @cached_property
+    def _draws(self) -> dict[str, RowDraws]:
+        return {node: RowDraws(table) for node, table in self.tables.items()}
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def to_bif(self) -> str:
+        """The network as BIF text, which other software reads."""
+        labels = {column.name: column.labels for column in self.schema}
+        return write_network(self.graph.families, labels, self.tables)
+
+    def to_body(self) -> dict[str, Any]:
+        """As plain data: what was released and what was estimated, so that a loaded model is the same to the bit."""
+        return {
+            "families": [[node, list(parents)] for node, parents in self.graph.families],
+            "schema": json.loads(self.schema.to_json()),
+            "guarantee": self.guarantee.to_body(),
+            "releases": [_without_guarantee(release.to_body()) for release in self.releases],
+            "tables": {node: self.tables[node].ravel().tolist() for node in self.graph.nodes},
+        }
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any]) -> BayesianNetworkModel:
+        """The inverse of `to_body`."""
+        try:
+            guarantee = Guarantee.from_body(body["guarantee"])
+            graph = Graph.from_parents({node: list(parents) for node, parents in body["families"]})
+            schema = Schema.from_json(json.dumps(body["schema"]))
+            tables = {
+                node: np.array(body["tables"][node], dtype=np.float64).reshape(schema.shape(graph.family(node)))
+                for node in graph.nodes
+            }
+            return cls(
+                graph=graph,
+                schema=schema,
+                releases=tuple(
+                    replace(Release.from_body({**release, "guarantee": body["guarantee"]}), guarantee=guarantee)
+                    for release in body["releases"]
+                ),
+                tables=tables,
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, SimplexDPError) as error:
+            if isinstance(error, SimplexDPError):
+                raise FormatError(f"the network is not valid: {error}") from None
+            raise FormatError("the network is incomplete or has a field of the wrong type") from None
+
+    def to_json(self) -> str:
+        """The model as a JSON document."""
+        return write_document(KIND, self.to_body())
+
+    @classmethod
+    def from_json(cls, text: str) -> BayesianNetworkModel:
+        """A model from its JSON document; refused with the reason if it was changed or is newer."""
+        return cls.from_body(read_document(text, KIND)[1])
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the document in one step."""
+        write_file(path, self.to_json())
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> BayesianNetworkModel:
+        """Read a document."""
+        return cls.from_json(read_file(path))
+
+
+def _without_guarantee(body: dict[str, Any]) -> dict[str, Any]:
+    """All releases of a model share one guarantee, which names every table: it is written once."""
+    return {key: value for key, value in body.items() if key != "guarantee"}
+
+
+def _method(releases: Sequence[Release]) -> Method:
+    methods = {release.method for release in releases}
+    if len(methods) != 1:
+        raise InvalidArgument("releases", "of one method", got=sorted(methods))
+    return methods.pop()

@@ -1,0 +1,43 @@
+"""Rows of cell numbers, checked against a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidArgument
+from ..schema import Schema
+
+IntArray = NDArray[np.int64]
+
+
+def check_codes(codes: Any, schema: Schema, columns: Sequence[str]) -> dict[str, IntArray]:
+    """One array of cell numbers for each column, from a mapping or from rows × columns in this order."""
+    if not isinstance(codes, Mapping):
+        array = np.asarray(codes)
+        if array.ndim != 2 or array.shape[1] != len(columns):
+            raise InvalidArgument("codes", f"rows × the {len(columns)} columns {', '.join(columns)}", got=array.shape)
+        codes = {name: array[:, i] for i, name in enumerate(columns)}
+    absent = [name for name in columns if name not in codes]
+    if absent:
+        raise InvalidArgument("codes", f"given for the column {absent[0]!r}")
+    found: dict[str, IntArray] = {}
+    for name in columns:
+        array = np.asarray(codes[name])
+        if array.ndim != 1 or array.dtype.kind not in "iub":
+            raise InvalidArgument("codes", f"a one-dimensional array of whole numbers for {name!r}")
+        if array.size and not (array.min() >= 0 and array.max() < schema[name].size):
+            raise InvalidArgument("codes", f"cell numbers from 0 to {schema[name].size - 1} for {name!r}")
+        found[name] = array.astype(np.int64, copy=False)
+    if len({array.size for array in found.values()}) > 1:
+        raise InvalidArgument("codes", "arrays of one length")
+    return found
+
+
+def distinct_rows(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """The different rows, and for each row which of them it is."""
+    distinct, inverse = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    return distinct, inverse.ravel()
