@@ -122,7 +122,9 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
     alone = known.marginal([node])
     uniform = np.full((1, alone.size), 1 / alone.size)
     total = np.array([known.total])
-    return _learn(alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR).values
+    return _learn(
+        alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR
+    ).values
 
 
 def _conditional(
@@ -134,7 +136,14 @@ def _conditional(
 
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
-        return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))), ROW_FLOOR)
+        return _learn(
+            noisy.values.reshape(-1, cells),
+            noisy,
+            *totals.over(columns),
+            means,
+            ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))),
+            ROW_FLOOR,
+        )
 
     pairs = {parent: level([parent], np.repeat(marginal, sizes[parent], axis=0)) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
