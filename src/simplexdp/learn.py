@@ -67,6 +67,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         neighbours: "replace-one" or "add-remove".
         split: of the budget over the features: "equal", "cells" (by about the root of the cells) or weights.
         reweight: buy feature weights and class biases with 30 % of the budget where public facts say that it pays.
+        second_look: release the tables twice, the second time with noise by what the first said about the class.
         random_state: None draws from the operating system; anything else is repeatable and not private.
         ledger: charged before anything is drawn.
         dataset: the name that the ledger knows the data by.
@@ -96,6 +97,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         neighbours: Neighbours = "replace-one",
         split: Split = "equal",
         reweight: bool = True,
+        second_look: bool = True,
         random_state: int | Entropy | np.random.RandomState | None = None,
         ledger: LedgerLike | None = None,
         dataset: str | None = None,
@@ -114,6 +116,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.neighbours = neighbours
         self.split = split
         self.reweight = reweight
+        self.second_look = second_look
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
@@ -193,6 +196,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             neighbours=self.neighbours,
             split=self.split,
             reweight=self.reweight,
+            second_look=self.second_look,
             entropy=_entropy(self.random_state),
             ledger=self.ledger,
             dataset=self.dataset,

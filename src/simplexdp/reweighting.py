@@ -19,7 +19,7 @@ from .budget import Budget
 from .estimation.reweight import newton_step
 from .estimation.strata import Strata, information
 from .mechanisms.base import noise_scale
-from .mechanisms.sums import NoisySum, SumKind
+from .mechanisms.sums import ExtraKind, NoisySum
 from .sampling.entropy import Entropy
 
 FloatArray = NDArray[np.float64]
@@ -45,13 +45,13 @@ BLOCK_CELLS = 1 << 20
 
 def round_shares(
     total: float | None, budget: Budget | None, features: int, classes: int
-) -> list[tuple[SumKind, float]]:
+) -> list[tuple[ExtraKind, float]]:
     """What the rounds get of the budget, from public facts: nothing where they would not pay."""
     if total is None or budget is None or classes < 2:
         return []
     if total < LEAST_SIGNAL * (features + classes) * noise_scale(budget, 1):
         return []
-    kinds: tuple[SumKind, SumKind] = ("vector", "matrix")
+    kinds: tuple[ExtraKind, ExtraKind] = ("vector", "matrix")
     return [(kind, SHARE / (2 * ROUNDS)) for _ in range(ROUNDS) for kind in kinds]
 
 

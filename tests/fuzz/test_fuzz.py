@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[str], st.SearchStrategy[bytes]], int]] = {
     "schema_yaml": (changed, 600),
     "schema_json": (changed, 400),
     "release_file": (changed, 300),
-    "release_body": (swapped, 500),
+    "release_body": (swapped, 400),
     "model_body": (swapped, 300),
     "ledger": (changed, 250),
     "csv": (changed, 150),

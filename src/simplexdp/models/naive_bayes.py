@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InvalidArgument
-from ..estimation import Method, estimate
-from ..estimation.classes import class_estimate
+from ..estimation import Method, NoisyCounts, estimate
+from ..estimation.classes import class_estimate, pooled
 from ..estimation.strata import Strata, estimate_strata, temperature
 from ..schema import Schema
 from .certificate import Certificate, certify
@@ -85,7 +85,7 @@ class Tables:
     @classmethod
     def of(cls, releases: Sequence[Release], target: str) -> Tables:
         """Estimated from (feature, target) and (target,) tables together, at no budget."""
-        tables = [release.noisy for release in releases if len(release.columns) == 2]
+        tables = list(_by_feature(releases).values())
         found = class_estimate(tables, [release.noisy for release in releases if release.columns == (target,)])
         total = found.noisy.likely_total
         counts, variances = found.probabilities * total, (found.standard_errors * total) ** 2
@@ -100,7 +100,7 @@ class NaiveBayesModel:
     estimated parameters are stored beside the releases, so that a loaded model predicts bit for bit the same.
 
     Args:
-        releases: one (feature, class) table for each feature, and possibly one of the class alone.
+        releases: one (feature, class) table for each feature, or two, and possibly one of the class alone.
         target: the class column.
         class_probabilities: π, in the order of the cells of the target column.
         conditionals: for each feature classes × values, rows summing to 1.
@@ -118,13 +118,19 @@ class NaiveBayesModel:
     method: Method = "posterior-mean"
 
     def __post_init__(self) -> None:
-        tables = [r for r in self.releases if len(r.columns) == 2]
+        tables = {r.columns[0]: r for r in self.releases if len(r.columns) == 2}
         if not tables or any(r.columns[-1] != self.target for r in self.releases):
             raise InvalidArgument("releases", f"tables of one feature and {self.target!r}, in this order")
         if any(r.guarantee != self.releases[0].guarantee for r in self.releases):
             raise InvalidArgument("releases", "made together, under one guarantee")
-        classes = tables[0].values.shape[1]
-        shapes = [(classes, r.values.shape[0]) for r in tables]
+        classes = next(iter(tables.values())).values.shape[-1]
+        shapes = [(classes, r.values.shape[0]) for r in tables.values()]
+        if any(
+            r.values.shape[::-1] != (classes, tables[r.columns[0]].values.shape[0])[: r.values.ndim]
+            for r in self.releases
+            if len(r.columns) == 2
+        ):
+            raise InvalidArgument("releases", "of one shape for each feature")
         if [c.shape for c in self.conditionals] != shapes or self.class_probabilities.shape != (classes,):
             raise InvalidArgument("conditionals", "classes × values for each released table")
         if self.weights.shape != (len(tables),) or self.biases.shape != (classes,):
@@ -148,7 +154,7 @@ class NaiveBayesModel:
         """Estimate the parameters from the releases, at no budget.
 
         Args:
-            releases: one (feature, target) table a feature; optionally one (target,) table.
+            releases: one or two (feature, target) tables a feature; optionally one (target,) table.
             target: the class column.
             method: "posterior-mean" shrinks every class towards the pooled marginal; the others act on each table
                 alone (see `simplexdp.estimate`).
@@ -165,7 +171,10 @@ class NaiveBayesModel:
             if calibrated:
                 beta = temperature(tables.strata, probabilities)
         else:
-            joints = [(r.values if _raw_draw(r, method) else estimate(r.noisy, method).probabilities) for r in features]
+            if all(_raw_draw(release, method) for release in features):
+                joints = [release.values for release in features]
+            else:
+                joints = [estimate(table, method).probabilities for table in _by_feature(releases).values()]
             conditionals = tuple((joint / joint.sum(axis=0)).T.copy() for joint in joints)
             probabilities = _simple_classes(features, alone, method)
         return cls(
@@ -173,7 +182,7 @@ class NaiveBayesModel:
             target=target,
             class_probabilities=probabilities,
             conditionals=conditionals,
-            weights=np.full(len(features), beta),
+            weights=np.full(len(conditionals), beta),
             biases=np.zeros(probabilities.size),
             method=method,
         )
@@ -183,7 +192,7 @@ class NaiveBayesModel:
     @property
     def features(self) -> tuple[str, ...]:
         """The feature columns, in the order of the codes."""
-        return tuple(r.columns[0] for r in self.releases if len(r.columns) == 2)
+        return tuple(dict.fromkeys(r.columns[0] for r in self.releases if len(r.columns) == 2))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -334,6 +343,15 @@ class NaiveBayesModel:
         return cls.from_json(read_file(path))
 
 
+def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:
+    """What was released of each feature's table, several looks as one."""
+    looks: dict[str, list[NoisyCounts]] = {}
+    for release in releases:
+        if len(release.columns) == 2:
+            looks.setdefault(release.columns[0], []).append(release.noisy)
+    return {name: pooled(found) for name, found in looks.items()}
+
+
 def _raw_draw(release: Release, method: Method) -> bool:
     """Whether the published values are shares already, as a Dirichlet draw's are."""
     return method == "raw" and release.mechanism.name == "dirichlet"
@@ -348,4 +366,4 @@ def _simple_classes(features: Sequence[Release], alone: Sequence[Release], metho
         return np.asarray(smallest.values.reshape(-1, smallest.values.shape[-1]).sum(axis=0))
     if alone:
         return class_estimate([], [release.noisy for release in alone], method).probabilities
-    return class_estimate([release.noisy for release in features], method=method).probabilities
+    return class_estimate(list(_by_feature(features).values()), method=method).probabilities

@@ -76,7 +76,7 @@ class ModelFigure(Figure):
     def _panels(self, rows: Sequence[Row], metric: str, setting: str, chosen: Sequence[Method]) -> Drawing:
         names = distinct([row for row in rows if row.setting == setting], "data")
         wide = min(4, max(1, len(names)))
-        drawing, panels = canvas(math.ceil(len(names) / wide), wide, width=3.4, height=2.8)
+        drawing, panels = canvas(math.ceil(len(names) / wide), wide, width=max(3.4, 7 / wide), height=2.8)
         for panel, data in zip(panels, names, strict=False):
             for i, method in enumerate(chosen):
                 c = curve(rows, data=data, method=method.name, setting=setting, metric=metric)
@@ -88,6 +88,8 @@ class ModelFigure(Figure):
             for i, method in enumerate(chosen):
                 if method.name in published:
                     panel.plot(EPSILONS, published[method.name], "x", color=f"C{i % 10}", markersize=7)
+            if published:
+                panel.plot([], [], "x", color="grey", label="read off the paper")
             panel.set_xscale("log")
             if self.log_axis and metric == self.metrics[0]:
                 panel.set_yscale("log")
@@ -99,7 +101,9 @@ class ModelFigure(Figure):
         if panels:
             panels[0].set_ylabel(metric)
             handles, labels = panels[0].get_legend_handles_labels()
-            drawing.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7)
+            columns = max(2, wide)
+            drawing.set_figheight(drawing.get_figheight() + 0.18 * math.ceil(len(labels) / columns) + 0.3)
+            drawing.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=7)
         stamp(drawing, [setting])
         return drawing
 
@@ -170,8 +174,8 @@ class ModelFigure(Figure):
         outside = [each for each in compared if abs(each[3] / each[4] - 1) > TOLERANCE]
         noise = sum(abs(value - published) <= 2 * both for *_, value, published, _, both in outside)
         return (
-            f"As published (not private): {len(compared) - len(outside)} of {len(compared)} values read off the paper are "
-            f"met within 10 %; of the other {len(outside)}, {noise} lie within two standard errors of the paper's ten draws."
+            f"As published (not private): {len(compared) - len(outside)} of {len(compared)} values read off the paper "
+            f"are met within 10 %; of the {len(outside)} others {noise} lie within two standard errors of its draws."
         )
 
     def _moved(self, rows: Sequence[Row], metric: str) -> str:
