@@ -33,8 +33,8 @@ def test_a_goal_finds_epsilon_and_records(work, simplexdp):
     assert ran.data["expected_kl"] > 0.01
     assert goal["epsilon"] > 1
     assert goal["total"] > 200
-    better = simplexdp("plan", "--cells", 20, "--epsilon", goal["epsilon"], "--delta", 1e-5, "--total", 200, "--json")
-    assert better.data["expected_kl"] <= 0.01
+    better = plan([20], budget=Budget(epsilon=goal["epsilon"], delta=1e-5), total=200, alternatives=())
+    assert better.expected_kl <= 0.01
 
 
 @pytest.mark.parametrize(
