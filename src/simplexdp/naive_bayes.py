@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from .budget import Budget, Neighbours
-from .counting import CellNumbers, Files, Progress, Query
+from .counting import Progress, can_be_read_again
 from .counting.api import open_source
 from .counting.codes import is_codes, open_codes
 from .counting.plan import column_spec
@@ -140,16 +138,6 @@ def look_weights(tables: Tables) -> list[float]:
     found = information(tables.strata, tables.classes)
     cells = np.array([marginal.size for marginal in tables.strata.marginals])
     return [float(w) for w in np.sqrt(cells) * (found + 0.1 * found.mean() + 1e-9) ** 0.7]
-
-
-def can_be_read_again(source: Any) -> bool:
-    """Whether a second pass over the source sees the same rows: not so for streams, cursors and Spark frames."""
-    if isinstance(source, (str, os.PathLike, Files, Query, CellNumbers, np.ndarray, pa.Table, pa.RecordBatch)):
-        return True
-    root = type(source).__module__.partition(".")[0]
-    if root in ("pandas", "polars"):
-        return True
-    return isinstance(source, (Sequence, Mapping))
 
 
 def encoded_records(

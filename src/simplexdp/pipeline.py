@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, count
-from .errors import InvalidArgument, PrivacyError
+from .counting import Progress, can_be_read_again, count
+from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
 from .mechanisms.registry import AnyMechanism
@@ -26,7 +26,7 @@ from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_t
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
-from .tables import CountTable
+from .tables import CountTable, Unit
 
 
 class Charge(Protocol):
@@ -39,7 +39,9 @@ class Charge(Protocol):
 class LedgerLike(Protocol):
     """A ledger, as far as drawing needs it."""
 
-    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> Charge:
+    def charge(
+        self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: Unit = "row"
+    ) -> Charge:
         """Pay before the draw, or raise BudgetExceeded."""
 
 
@@ -81,7 +83,10 @@ def _draw(
         part = schema.select(table.columns) if schema is not None else None
         not_private = reasons(source.kind, mechanism.name, part)
         if not table.is_private and not not_private:
-            not_private = (*not_private, "the cells of the table were taken from the sensitive data")
+            not_private = (
+                *not_private,
+                "the table was counted with cells taken from the data or with a known seed for the rows of persons",
+            )
         releases.append(
             Release(
                 values=mechanism.draw(counts, source.child(f"{label} {i}: {', '.join(table.columns)}")),
@@ -108,7 +113,13 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
     if any(mechanism.name == "none" for mechanism in plan.mechanisms):
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
-    return ledger.charge(plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request))
+    return ledger.charge(
+        plan.guarantee.loss,
+        dataset=dataset,
+        description=description,
+        request_hash=checksum(request),
+        unit=plan.guarantee.unit,
+    )
 
 
 def release(
@@ -234,8 +245,7 @@ def fit_tables(
     """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
-    needed = list(dict.fromkeys(name for columns in names for name in columns))
-    schema = schema.select(needed)
+    needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {
         "mechanism": mechanism,
         "calibration": calibration,
@@ -248,11 +258,15 @@ def fit_tables(
         bound |= {"rows_per_person": rows_per_person, "person": person, "entropy": randomness}
     elif person is not None:
         raise InvalidArgument("rows_per_person", "given with person", hint="It bounds what one person can change.")
-    if schema.unresolved:
+    if needed.unresolved:
+        if not can_be_read_again(source):
+            raise SourceError(
+                "private quantiles need a second pass, and a stream is read once. Give a file, a table or a data frame."
+            )
         # Edges cost something and come first, so the plan is made and paid without the number of records.
         quantiles = plan_quantiles(
-            schema,
-            epsilon=_pure_epsilon(schema, budget),
+            needed,
+            epsilon=_pure_epsilon(needed, budget),
             neighbours=neighbours,
             rows_per_person=rows_per_person or 1,
         )
@@ -260,7 +274,8 @@ def fit_tables(
         parts = split(None) if callable(split) else split
         plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
-        schema = quantiles.resolve(source, **bound).schema
+        resolved = quantiles.resolve(source, **bound).schema
+        schema = schema.replace(*(resolved[name] for name in needed.unresolved))
         counted = count(source, schema, names, **bound)
     else:
         counted = count(source, schema, names, **bound)
