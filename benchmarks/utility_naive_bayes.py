@@ -1,9 +1,10 @@
-"""Naive Bayes on the eight UCI sets at (5, ε)-RDP: test cross-entropy and accuracy of ours, the paper's and the baselines.
+"""Naive Bayes on the eight UCI sets at (5, ε)-RDP: test cross-entropy and accuracy, ours and the paper's.
 
     SIMPLEXDP_DATA=/path/to/uci python benchmarks/utility_naive_bayes.py [--quick] [--sets adult,bank] [--seeds 3]
 
-The discretisation is the paper's, read off the data, so nothing here is private: draws are seeded, and every method sees
-the same splits. Adult, CreditCard, GermanCredit and Thyroid were used to tune the estimates; the other four were not.
+The discretisation is the paper's, read off the data, so nothing here is private: draws are seeded, and every method
+sees the same splits. Adult, CreditCard, GermanCredit and Thyroid were used to tune the estimates; the other four were
+not.
 """
 
 from __future__ import annotations

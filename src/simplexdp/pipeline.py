@@ -16,9 +16,10 @@ from .counting import Progress, count
 from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.base import checked_counts
-from .mechanisms.sums import SumKind
+from .mechanisms.registry import AnyMechanism
+from .mechanisms.sums import ExtraKind, GaussianTables
 from .models.document import checksum
-from .models.guarantee import pure_loss
+from .models.guarantee import Guarantee, pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
 from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
@@ -59,8 +60,23 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
+    releases = _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
+    if payment is not None:
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
+    return releases
+
+
+def _draw(
+    tables: Sequence[CountTable],
+    mechanisms: Sequence[AnyMechanism],
+    guarantee: Guarantee,
+    schema: Schema | None,
+    method: Method,
+    source: Entropy,
+    label: str,
+) -> tuple[Release, ...]:
     releases = []
-    for i, (table, mechanism) in enumerate(zip(tables, plan.mechanisms, strict=True)):
+    for i, (table, mechanism) in enumerate(zip(tables, mechanisms, strict=True)):
         counts = table.private_counts()
         part = schema.select(table.columns) if schema is not None else None
         not_private = reasons(source.kind, mechanism.name, part)
@@ -68,7 +84,7 @@ def draw_tables(
             not_private = (*not_private, "the cells of the table were taken from the sensitive data")
         releases.append(
             Release(
-                values=mechanism.draw(counts, source.child(f"table {i}: {', '.join(table.columns)}")),
+                values=mechanism.draw(counts, source.child(f"{label} {i}: {', '.join(table.columns)}")),
                 mechanism=mechanism,
                 guarantee=guarantee,
                 total=float(counts.sum()) if guarantee.total_is_public else None,
@@ -80,8 +96,6 @@ def draw_tables(
                 software=f"simplexdp {__version__}",
             )
         )
-    if payment is not None:
-        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
     return tuple(releases)
 
 
@@ -209,12 +223,14 @@ def fit_tables(
     ledger: LedgerLike | None = None,
     dataset: str | None = None,
     description: str = "",
-    sums: Callable[[float | None], Sequence[tuple[SumKind, float]]] | None = None,
+    extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
+    second_look: Callable[[tuple[Release, ...]], Sequence[float]] | None = None,
 ) -> tuple[Release, ...]:
     """Count all tables in one pass and release them under one exactly composed guarantee.
 
-    `sums` reserves budget for noisy sums that the caller makes afterwards, given the public number of records; they are in
-    the guarantee, after the tables.
+    `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
+    guarantee. If that includes "tables", `second_look` says from the releases what each table should get of them, and
+    every table is released once more. Noisy sums are left to the caller.
     """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
@@ -251,11 +267,19 @@ def fit_tables(
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
         parts = split(total) if callable(split) else split
-        reserved = sums(total) if sums else ()
+        reserved = extras(total) if extras else ()
         shapes = [table.shape for table in counted]
-        plan = plan_tables(names, shapes, budget, split=parts, total=total, sums=reserved, **settings)
+        plan = plan_tables(names, shapes, budget, split=parts, total=total, extras=reserved, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
-    return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
+    look = next((extra for extra in plan.extras if isinstance(extra, GaussianTables)), None)
+    if look is None or second_look is None:
+        return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
+    first = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
+    spread = look.spread(second_look(first))
+    releases = first + _draw(counted, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
+    if payment is not None:
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
+    return releases
 
 
 def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:

@@ -18,7 +18,7 @@ from .summary import cell_labels
 
 COLOURS = ("#0b5fa5", "#c4480c", "#5b7f2b", "#7a4f9e", "#8a8a8a")
 FORMATS = ("png", "svg", "pdf")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -83,7 +83,7 @@ def bars(
         low, high = np.asarray(lower, dtype=np.float64)[kept], np.asarray(upper, dtype=np.float64)[kept]
         reach = np.maximum(0.0, np.vstack([heights[kept] - low, high - heights[kept]]))
         axis.errorbar(heights[kept], place, xerr=reach, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
-    axis.set_yticks(place, [_short(labels[i]) for i in kept])
+    axis.set_yticks(place, [_short(labels[int(i)]) for i in kept])
     axis.set_ylim(kept.size - 0.4, -0.6)
     axis.set_xlim(left=0.0)
     axis.grid(axis="y", visible=False)
@@ -121,7 +121,7 @@ def comparison(
     axis.set_title(title, loc="left", fontsize=10)
     axis.set_ylabel(unit)
     if len(series) > 1:
-        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return figure
 
 
@@ -150,7 +150,7 @@ def curves(
     axis.set_title(title, loc="left", fontsize=10)
     axis.set_xlabel(x_label)
     axis.set_ylabel(y_label)
-    axis.legend()
+    axis.legend(frameon=False)
     return figure
 
 
@@ -167,10 +167,12 @@ def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for e
         top = loss.epsilon(1e-12)
         if not math.isfinite(top):
             continue
-        epsilons = np.linspace(0.0, max(top, 1e-6), points)
-        deltas = np.array([loss.delta(float(epsilon)) for epsilon in epsilons])
-        shown = deltas > 0
-        axis.plot(epsilons[shown], deltas[shown], color=COLOURS[i % len(COLOURS)], label=name)
+        top = max(top, 1e-6)
+        # A pure guarantee ends in a cliff: δ is 0 from some ε on, which a logarithmic axis shows as its bottom.
+        near = top * (1 - np.geomspace(1 / points, 1e-6, 6))
+        epsilons = np.sort(np.concatenate([np.linspace(0.0, top, points), near, [top * (1 + 1e-9)]]))
+        deltas = np.maximum([loss.delta(float(epsilon)) for epsilon in epsilons], 1e-13)
+        axis.plot(epsilons, deltas, color=COLOURS[i % len(COLOURS)], label=name)
         drawn = True
     axis.set_title(title, loc="left", fontsize=10)
     if not drawn:
@@ -182,7 +184,7 @@ def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for e
     axis.set_xlabel("ε")
     axis.set_ylabel("δ")
     if len(losses) > 1:
-        axis.legend()
+        axis.legend(frameon=False)
     return figure
 
 
@@ -225,7 +227,8 @@ def chart(release: Release, *, level: float = 0.95) -> Any:
     labels = cell_labels(release)
     numbers = zip(labels, release.probabilities.ravel(), lower.ravel(), upper.ravel(), strict=True)
     rows = [{"cell": c, "probability": float(p), "lower": float(a), "upper": float(b)} for c, p, a, b in numbers]
-    base = altair.Chart(altair.Data(values=rows)).encode(y=altair.Y("cell:N", sort=labels, title=None))
+    data: Any = altair.Data
+    base = altair.Chart(data(values=rows)).encode(y=altair.Y("cell:N", sort=labels, title=None))
     bars_ = base.mark_bar(color=COLOURS[0], opacity=0.75).encode(
         x="probability:Q", tooltip=["cell:N", "probability:Q", "lower:Q", "upper:Q"]
     )

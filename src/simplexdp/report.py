@@ -27,7 +27,7 @@ th, td { padding: .3rem .8rem; border-bottom: 1px solid #e2e2e2; text-align: rig
 th { background: #f5f7fa; font-weight: 600; } th:first-child, td:first-child { text-align: left; }
 .wide { overflow-x: auto; } img { max-width: 100%; height: auto; display: block; margin: .8rem 0; }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
-.figures img { max-width: min(100%, 29rem); }
+.figures img { max-width: min(100%, 29rem); } .figures img:only-child { max-width: min(100%, 46rem); }
 .badge { display: inline-block; padding: .1rem .6rem; border-radius: .3rem; color: #fff; font-weight: 600; }
 .yes { background: #2f6f3e; } .no { background: #b3261e; }
 footer { margin: 3rem 0 1rem; color: #777; font-size: .85rem; }

@@ -1,9 +1,9 @@
 """Feature weights and class biases of naive Bayes by private Newton rounds.
 
-p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what features repeat. Each round publishes the noisy sums of the
-records' gradients and Hessians of the log-loss. A record's part is a function of that record and of earlier releases only
-(its own share of the tables is taken out of its score), clipped and rounded to whole numbers whose size is checked in whole
-numbers, so the guarantee does not rest on floating point.
+p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what features repeat. Each round publishes the noisy
+sums of the records' gradients and Hessians of the log-loss. A record's part is a function of that record and of
+earlier releases only (its own share of the tables is taken out of its score), clipped and rounded to whole numbers
+whose size is checked in whole numbers, so the guarantee does not rest on floating point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .budget import Budget
 from .estimation.reweight import newton_step
 from .estimation.strata import Strata, information
 from .mechanisms.base import noise_scale
-from .mechanisms.sums import NoisySum, SumKind
+from .mechanisms.sums import ExtraKind, NoisySum
 from .sampling.entropy import Entropy
 
 FloatArray = NDArray[np.float64]
@@ -45,13 +45,13 @@ BLOCK_CELLS = 1 << 20
 
 def round_shares(
     total: float | None, budget: Budget | None, features: int, classes: int
-) -> list[tuple[SumKind, float]]:
+) -> list[tuple[ExtraKind, float]]:
     """What the rounds get of the budget, from public facts: nothing where they would not pay."""
     if total is None or budget is None or classes < 2:
         return []
     if total < LEAST_SIGNAL * (features + classes) * noise_scale(budget, 1):
         return []
-    kinds: tuple[SumKind, SumKind] = ("vector", "matrix")
+    kinds: tuple[ExtraKind, ExtraKind] = ("vector", "matrix")
     return [(kind, SHARE / (2 * ROUNDS)) for _ in range(ROUNDS) for kind in kinds]
 
 
@@ -184,14 +184,14 @@ def reweighted(
     covariance[features:, features:] = np.eye(classes) * (BIAS_WIDTH / scores.bias_scale) ** 2
     for number, (vector, matrix) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
         gradient, hessian = private_sums(scores, records, weights, biases, vector, matrix)
-        gradient = vector.draw(gradient, entropy.child(f"round {number}: gradient"))
-        hessian = matrix.draw(hessian, entropy.child(f"round {number}: hessian"))
+        noisy = vector.draw(gradient, entropy.child(f"round {number}: gradient")).astype(np.float64)
+        noisy_matrix = matrix.draw(hessian, entropy.child(f"round {number}: hessian")).astype(np.float64)
         unit = scores.gradient_size / (vector.bound - math.sqrt(size) / 2)
         square = scores.hessian_trace / (math.sqrt(matrix.bound) - math.sqrt(size * classes) / 2) ** 2
         step = newton_step(
-            gradient * unit,
+            noisy * unit,
             math.sqrt(vector.variance) * unit,
-            hessian * square,
+            noisy_matrix * square,
             math.sqrt(matrix.variance) * square,
             expected=expected,
             covariance=covariance,

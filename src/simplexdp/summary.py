@@ -45,6 +45,7 @@ def conditional_rows(
 ) -> tuple[list[str], list[list[str]]]:
     """Header and rows of P(column | class) or P(column | parents): one row for each value of what is given."""
     schema = model.schema
+    given: tuple[str, ...]
     if isinstance(model, NaiveBayesModel):
         if column not in model.features:
             raise InvalidArgument("column", "a feature of the model", got=column)

@@ -103,7 +103,7 @@ def test_a_cycle_is_named() -> None:
 
 def test_unknown_columns_are_named() -> None:
     schema = Schema.of(rain=["no", "yes"], wet=["no", "yes"])
-    with pytest.raises(SchemaError, match="'sprinkler'.*declares rain, wet"):
+    with pytest.raises(SchemaError, match=r"'sprinkler'.*declares rain, wet"):
         Graph.of(PARENTS).check_columns(schema)
     Graph.of([("rain", "wet")]).check_columns(schema)
 

@@ -15,9 +15,10 @@ from rich.progress import Progress
 from ..accounting import Sensitivity, gohari_guarantee
 from ..budget import Budget
 from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
+from ..models.document import write_file
 from .calibrate import best_algorithm1
 from .digits import BUDGETS, DELTA, NON_PRIVATE, OURS, PAPER, Outcome, digits_report, run_digits
-from .files import check_output, write_bytes
+from .files import check_output
 from .options import Json, number, print_json, print_table
 
 HISTOGRAM = (119, 74, 618, 272, 13, 187)
@@ -44,7 +45,7 @@ def demo(
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("fitting", total=None)
         outcome = run_digits(budgets, repeats, lambda done, total: bar.update(task, completed=done, total=total))
-        write_bytes(out, digits_report(outcome).encode())
+        write_file(out, digits_report(outcome))
     if as_json:
         print_json({"report": str(out), **outcome.as_data()})
         return
@@ -77,8 +78,8 @@ def _show(outcome: Outcome) -> None:
                 "",
             ]
         ],
-        note=f"64 pixels, 10 classes, replace-one, δ = {DELTA:g}. Means of {outcome.repeats} private fit(s), drawn from "
-        "the operating system's entropy, so they differ each time. The paper's: Algorithm 1 with its raw draws.",
+        note=f"64 pixels, 10 classes, replace-one, δ = {DELTA:g}. Means of {outcome.repeats} private fit(s), drawn "
+        "from the operating system's entropy, so they differ each time. The paper's: Algorithm 1 with its raw draws.",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -67,28 +66,6 @@ def check_output(path: Path, force: bool, endings: Sequence[str] = ()) -> Path:
         reason = error.strerror or "it cannot be written"
         raise InvalidArgument("--out", f"in a folder that can be written ({reason})", got=str(path)) from None
     return path
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary file beside the path, which takes its name when all is written and goes away if that fails."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    made = Path(name)
-    try:
-        yield made
-        with made.open("rb") as file:
-            os.fsync(file.fileno())
-        made.replace(path)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """All of the bytes, or nothing."""
-    with whole_file(path) as made:
-        made.write_bytes(content)
 
 
 def open_ledger(path: Path | None, dataset: str | None) -> Ledger | None:

@@ -245,7 +245,16 @@ def split_from(text: str) -> Any:
 def _run(kind: str, fit: Callable[[Any], Published], out: Path, as_json: bool) -> None:
     with progress_bar("counting") as progress:
         found = fit(progress)
-    write_file(out, found.to_json())
+    text = found.to_json()
+    try:
+        write_file(out, text)
+    except OSError as error:
+        typer.echo(text)  # it is paid for, so it must not be lost
+        raise InvalidArgument(
+            "--out",
+            f"a file that can be written ({error.strerror})",
+            hint="The budget is spent; the document is on standard output instead.",
+        ) from None
     certificate = found.certificate()
     if as_json:
         print_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def read_graph(text: str) -> Graph:
             raise InvalidArgument("--graph", FORMS, got=text)
         for name in names:
             parents.setdefault(name, [])
-        for parent, child in zip(names, names[1:], strict=False):
+        for parent, child in itertools.pairwise(names):
             parents[child].append(parent)
     return Graph.of(parents)
 

@@ -11,10 +11,11 @@ from .. import plots
 from ..budget import check_fraction
 from ..errors import InvalidArgument
 from ..models import Release
+from ..models.document import write_file
 from ..models.naive_bayes import NaiveBayesModel
 from ..report import model_report
 from ..summary import cell_labels, conditional_rows, information, release_rows
-from .files import Published, check_output, load, write_bytes
+from .files import Published, check_output, load
 from .options import Force, Json, print_json, print_table
 
 ENDINGS = (".png", ".svg", ".pdf", ".html")
@@ -43,7 +44,7 @@ def inspect(
     else:
         _show(found, column, level, cells)
     if plot is not None:
-        write_bytes(plot, _picture(found, column, level, plot.suffix.lower().removeprefix(".")))
+        write_file(plot, _picture(found, column, level, plot.suffix.lower().removeprefix(".")))
         typer.echo(f"Written to {plot}.", err=as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,14 +112,10 @@ def _tables(
 
 def _goal(target_kl: float, tables: list[Any], total: float | None, settings: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"target_kl": target_kl, "epsilon": None, "total": None}
-    try:
+    with contextlib.suppress(Infeasible):
         found["epsilon"] = smallest_epsilon(target_kl, tables, total=total, **settings)
-    except Infeasible:
-        pass
-    try:
+    with contextlib.suppress(Infeasible):
         found["total"] = smallest_total(target_kl, tables, **settings)
-    except Infeasible:
-        pass
     return found
 
 

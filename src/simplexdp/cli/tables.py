@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from .files import whole_file
+from ..models.document import whole_file
 
 ENDINGS = (".csv", ".parquet", ".arrow")
 

@@ -1,8 +1,8 @@
 """One Newton step from a noisy gradient and a noisy Hessian, as far as the noise allows.
 
-With d the step and y = −gradient, y = H d + e, where d is normal a priori and e holds the noise of the gradient, that of the
-Hessian times d, and the sampling noise H of the gradient itself. The posterior mean of d is the Wiener solution; prior
-widths are mixed by their evidence. Everything here is post-processing.
+With d the step and y = −gradient, y = H d + e, where d is normal a priori and e holds the noise of the gradient, that
+of the Hessian times d, and the sampling noise H of the gradient itself. The posterior mean of d is the Wiener
+solution; prior widths are mixed by their evidence. Everything here is post-processing.
 """
 
 from __future__ import annotations

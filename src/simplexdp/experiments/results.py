@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from statistics import stdev
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ def write_csv(path: Path, rows: Iterable[Row]) -> None:
         writer.writeheader()
         for row in rows:
             record = asdict(row)
-            record["value"] = "" if math.isnan(row.value) else repr(row.value)
+            record["value"] = "" if math.isnan(row.value) else repr(float(row.value))
             writer.writerow(record)
     partial.replace(path)
 
@@ -89,11 +90,17 @@ def write_parquet(path: Path, rows: Sequence[Row]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Means over the repeats along x, with their standard errors."""
+    """Means over the repeats along x, with their standard deviations."""
 
     x: tuple[float, ...]
     mean: tuple[float, ...]
-    error: tuple[float, ...]
+    deviation: tuple[float, ...]
+    times: tuple[int, ...]
+
+    @property
+    def error(self) -> tuple[float, ...]:
+        """Standard errors of the means."""
+        return tuple(d / math.sqrt(n) for d, n in zip(self.deviation, self.times, strict=True))
 
     def at(self, x: float) -> float:
         """The mean at the nearest x (on the logarithmic axis)."""
@@ -111,15 +118,8 @@ def curve(rows: Iterable[Row], **wanted: str) -> Curve:
             groups.setdefault(row.x, []).append(row.value)
     x = tuple(sorted(groups))
     means = tuple(sum(groups[at]) / len(groups[at]) for at in x)
-    errors = tuple(_error(groups[at]) for at in x)
-    return Curve(x=x, mean=means, error=errors)
-
-
-def _error(values: list[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values))
+    deviations = tuple(stdev(groups[at]) if len(groups[at]) > 1 else 0.0 for at in x)
+    return Curve(x=x, mean=means, deviation=deviations, times=tuple(len(groups[at]) for at in x))
 
 
 def distinct(rows: Iterable[Row], name: str) -> list[str]:

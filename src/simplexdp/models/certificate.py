@@ -48,9 +48,11 @@ def certify(
     views = guarantee.views()
     unit = guarantee.unit if guarantee.rows == 1 else f"person with up to {guarantee.rows} rows"
     relation = _RELATIONS[guarantee.neighbours].format(unit=unit, units=f"{guarantee.unit}s")
-    kinds = sorted({mechanism.name for mechanism in guarantee.mechanisms} - {"noisy-sum"})
-    sums = sum(mechanism.name == "noisy-sum" for mechanism in guarantee.mechanisms)
-    parts = f"{len(guarantee.mechanisms) - sums} table(s)" + (f" and {sums} noisy sums" if sums else "")
+    names = [mechanism.name for mechanism in guarantee.mechanisms]
+    looks, sums = names.count("gaussian-tables"), names.count("noisy-sum")
+    kinds = sorted({*names, *(["gaussian"] if looks else [])} - {"noisy-sum", "gaussian-tables"})
+    parts = f"{len(names) - looks - sums} table(s)" + (", a second look at each of them" if looks else "")
+    parts += f" and {sums} noisy sums" if sums else ""
     if not_private:
         promise = "No promise is made. The numbers below would hold if the reasons were removed."
     else:

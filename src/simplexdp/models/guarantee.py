@@ -13,7 +13,7 @@ from ..budget import Budget, Neighbours, check_neighbours, check_whole
 from ..errors import FormatError
 from ..mechanisms.base import Mechanism
 from ..mechanisms.registry import mechanism_from
-from ..mechanisms.sums import NoisySum
+from ..mechanisms.sums import GaussianTables, NoisySum
 from ..tables import Unit
 
 
@@ -22,7 +22,7 @@ class Guarantee:
     """The mechanisms of all tables of one model, under one neighbouring relation and one unit.
 
     Args:
-        mechanisms: one for each released table, then one for each noisy sum over the records.
+        mechanisms: one for each released table, then those that follow the tables: second looks, noisy sums.
         neighbours: the relation.
         unit: "row" or "person".
         rows: how many rows one unit may have.
@@ -96,7 +96,9 @@ class Guarantee:
 
 
 def _mechanism(name: str, parameters: dict[str, Any]) -> Mechanism:
-    return NoisySum(**parameters) if name == "noisy-sum" else mechanism_from(name, parameters)
+    if name == "noisy-sum":
+        return NoisySum(**parameters)
+    return GaussianTables(**parameters) if name == "gaussian-tables" else mechanism_from(name, parameters)
 
 
 def pure_loss(epsilon: float, neighbours: Neighbours) -> PrivacyLoss:

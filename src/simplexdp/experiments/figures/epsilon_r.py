@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,11 @@ class EpsilonR(Figure):
         stamp(drawing, [row.setting for row in rows])
         return {"": drawing}
 
+    @staticmethod
+    def _ordered(rows: Sequence[Row]) -> bool:
+        curves = [curve(rows, data=f"λ = {order}", method="Algorithm 1", setting=CORRECT).mean for order in ORDERS]
+        return all(all(a > b for a, b in pairwise(values)) for values in zip(*curves, strict=True))
+
     def found(self, rows: Sequence[Row]) -> list[str]:
         """The floors, the looseness and the direction in λ."""
         floors = ", ".join(f"{conversion_floor(order, DELTA):.3g} at λ = {order}" for order in ORDERS)
@@ -88,6 +94,7 @@ class EpsilonR(Figure):
         return [
             f"ε̂ cannot fall below {floors}, however small r.",
             f"The conversion exceeds the exact ε of the same mechanism by a factor of up to {max(ratios):.3g}.",
-            "The curves cross: a larger λ lowers ε̂ at small r only, because α = 1 + 4(λ−1)r grows with it.",
+            f"A larger λ gives a smaller ε̂ at {'every' if self._ordered(rows) else 'not every'} r computed; it also "
+            "raises α = 1 + 4(λ−1)r, and with it the pull towards uniform.",
             "The published curves use Δ₂² = 1; for counts it is 2, so they are too low.",
         ]

@@ -108,17 +108,20 @@ class KlEpsilon(Figure):
                 (key, "Gohari", CORRECT, "-."),
                 ("", "Dirichlet, exact", CORRECT, "--"),
                 ("", "Gaussian, exact, clip + σ/2", CORRECT, ":"),
-                (key, "Algorithm 1", PUBLISHED, "-"),
+                (key, "Algorithm 1", PUBLISHED, (0, (1, 1))),
             ]
             for data, method, setting, line in lines:
                 c = curve(rows, data=data, method=method, setting=setting, metric="expected KL")
                 if c.x:
                     label = method if setting == CORRECT else f"{method}, {PUBLISHED}"
-                    panel.loglog(c.x, c.mean, line, label=label, color="red" if setting == PUBLISHED else None)
+                    panel.loglog(
+                        c.x, c.mean, linestyle=line, label=label, color="red" if setting == PUBLISHED else None
+                    )
             panel.axvspan(
                 1e-3, conversion_floor(order, DELTA), color="grey", alpha=0.2, label="infeasible for Algorithm 1"
             )
             panel.axhline(uniform, color="grey", linewidth=0.8, label="uniform")
+            panel.set_ylim(1e-7, 10)
             panel.set_title(key)
             panel.set_xlabel("ε̂")
             panel.set_ylabel("E KL(f/N ‖ y)")
