@@ -30,7 +30,7 @@ class Polya:
     """For each cell the number of tails before the (r·count + α)-th head of a coin with heads probability 2^-flips.
 
     Given its total the release is a Pólya urn: records drawn from a Dirichlet(r f + α) draw. Accounted on its own
-    lattice; r and α are whole numbers.
+    lattice; r and α are whole numbers. Proof: docs/proofs/polya.md.
     """
 
     r: int
