@@ -85,9 +85,7 @@ def test_records_of_naive_bayes_follow_classes_and_conditionals() -> None:
     x = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
     y = np.array([[0.9, 0.1], [0.4, 0.6]])
     prior = np.array([0.3, 0.7])
-    codes = dict(
-        sample_codes(Classes(schema, "label", ("x", "y"), prior, (x, y)), RECORDS, np.random.default_rng(13))
-    )
+    codes = dict(sample_codes(Classes(schema, "label", ("x", "y"), prior, (x, y)), RECORDS, np.random.default_rng(13)))
     names = ("label", "x", "y")
     assert chi_square(codes, np.einsum("c,cx,cy->cxy", prior, x, y), names) > SIGNIFICANCE
     assert chi_square(codes, np.einsum("c,cx,cy->cxy", prior, x[::-1], y), names) < SIGNIFICANCE

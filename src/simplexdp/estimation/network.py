@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..numerics.factors import Factor, eliminate, largest_table
-from .beta import STRENGTHS, beta_posterior
+from .beta import STRENGTHS, Proportions, beta_posterior
 from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
 
@@ -122,7 +122,9 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
     alone = known.marginal([node])
     uniform = np.full((1, alone.size), 1 / alone.size)
     total = np.array([known.total])
-    return _learn(alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR).values
+    return _learn(
+        alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR
+    ).values
 
 
 def _conditional(
@@ -134,7 +136,14 @@ def _conditional(
 
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
-        return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))), ROW_FLOOR)
+        return _learn(
+            noisy.values.reshape(-1, cells),
+            noisy,
+            *totals.over(columns),
+            means,
+            ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))),
+            ROW_FLOOR,
+        )
 
     pairs = {parent: level([parent], np.repeat(marginal, sizes[parent], axis=0)) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
@@ -174,13 +183,15 @@ def _learn(
         return _Rows(values=np.ones((rows, 1)), log_evidence=0.0)
     moved = values + ((totals - values.sum(axis=1)) / cells)[:, None]
     posterior = beta_posterior(
-        moved.ravel(),
-        noisy.variance * (1 - 1 / cells) + 1e-3,
-        noisy.slope,
-        np.repeat(totals, cells),
-        np.repeat(total_variances, cells),
-        np.broadcast_to(means, values.shape).ravel(),
-        1 / cells,
+        Proportions(
+            values=moved.ravel(),
+            variance=noisy.variance * (1 - 1 / cells) + 1e-3,
+            slope=noisy.slope,
+            totals=np.repeat(totals, cells),
+            total_variances=np.repeat(total_variances, cells),
+            means=np.broadcast_to(means, values.shape).ravel(),
+            centre=1 / cells,
+        )
     )
     # The cells of a row are bound by its total: (C − 1)/C of them count.
     log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * ((cells - 1) / cells)
@@ -236,7 +247,14 @@ def _row_totals(known: OverlappingTables, parents: tuple[str, ...], prior: Float
     noisy = known.marginal(parents)
     shape, total = noisy.values.shape, known.total
     posterior = beta_posterior(
-        noisy.values.ravel(), noisy.variance, noisy.slope, np.full(noisy.size, total), np.zeros(noisy.size), prior, 0.0
+        Proportions(
+            values=noisy.values.ravel(),
+            variance=noisy.variance,
+            slope=noisy.slope,
+            totals=np.full(noisy.size, total),
+            total_variances=np.zeros(noisy.size),
+            means=prior,
+        )
     )
     log_strength = posterior.log_evidence.sum(axis=1)
     weights = np.exp(log_strength - log_strength.max())
