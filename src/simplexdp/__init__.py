@@ -10,11 +10,14 @@ from .counting import CellNumbers, Files, Query, count
 from .estimation import NoisyCounts, estimate
 from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
 from .models import Certificate, Release
+from .network import BayesianNetwork
 from .pipeline import release, release_distribution
 from .schema import Categories, Numeric, Quantiles, Schema
+from .synthetic import synthetic_records, write_synthetic_records
 from .tables import CountTable
 
 __all__ = [
+    "BayesianNetwork",
     "Budget",
     "Categories",
     "CellNumbers",
@@ -40,4 +43,6 @@ __all__ = [
     "estimate",
     "release",
     "release_distribution",
+    "synthetic_records",
+    "write_synthetic_records",
 ]

@@ -134,16 +134,11 @@ def _conditional(
     sizes = {parent: above.marginals[parent].size for parent in parents}
     totals = _row_totals(known, parents, above.joint(parents))
 
+    priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells)))
+
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
-        return _learn(
-            noisy.values.reshape(-1, cells),
-            noisy,
-            *totals.over(columns),
-            means,
-            ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))),
-            ROW_FLOOR,
-        )
+        return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
     pairs = {parent: level([parent], np.repeat(marginal, sizes[parent], axis=0)) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
