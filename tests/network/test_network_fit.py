@@ -282,7 +282,7 @@ def test_what_is_refused_when_fitting() -> None:
     rows = weather(50)
     with pytest.raises(InvalidArgument, match="split"):
         network(split="evenly").fit(rows)
-    with pytest.raises(InvalidArgument, match="split.*7 finite weights"):
+    with pytest.raises(InvalidArgument, match=r"split.*7 finite weights"):
         network(split=[1.0, 2.0]).fit(rows)
     with pytest.raises(InvalidArgument, match="mechanism"):
         network(mechanism="magic").fit(rows)
