@@ -27,6 +27,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+export OPENBLAS_NUM_THREADS ?= 1
+
 test: lint
 	$(BIN)/python -m pytest -n 2 $(TESTS)
 

@@ -1,14 +1,15 @@
 """KL loss of every way to release one histogram at equal privacy: paired seeds, one table.
 
-Run `python benchmarks/utility_histograms.py [--quick | --full]`. Replace-one neighbours, N public. None of
-these histograms was used to choose a constant of the library.
+Run `python benchmarks/utility_histograms.py [--quick | --full]`. Replace-one neighbours, N public. The
+weights of the priors were chosen on other random tables (Dirichlet, geometric, two-level, one-spike, uniform;
+2 to 24 cells), but two choices were prompted by rows of this one: the hyper-prior that narrows with few cells
+(by the binary tables) and the larger weight of equal probabilities (by the uniform ones).
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -16,15 +17,16 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import betainc, digamma, log_ndtr, polygamma, xlogy
 
-from simplexdp.estimation import NoisyCounts, estimate
+from simplexdp.estimation import Method, NoisyCounts, estimate
 
 FloatArray = NDArray[np.float64]
 OURS = "ours"
-GAUSSIAN = {
-    OURS: "posterior-mean",
+RAW_DRAWS = ("Alg.1", "exact Dir", "L Foulds")
+ESTIMATES: dict[str, Method] = {
+    "posterior": "posterior-mean",
     "truncN": "truncated-normal",
-    "clip+s/2": "clip",
-    "clip 1e-6": "clip-tiny",
+    "+s/2": "clip",
+    "1e-6": "clip-tiny",
     "project": "projection",
 }
 
@@ -51,7 +53,7 @@ def histograms(quick: bool) -> dict[str, FloatArray]:
     for power in (1.0, 1.5):
         for cells, totals in ((100, (1e2, 1e4, 1e6)), (1000, (1e3, 1e5)), (100_000, (1e5, 1e7))):
             for total in totals:
-                cases[f"zipf{power:g} d={cells:g} N={total:g}"] = draw(zipf(cells, power), total)
+                cases[f"zipf{power:g} d={cells} N={total:.0f}"] = draw(zipf(cells, power), total)
     for cells, total in ((10, 1e3), (1000, 1e5)):
         cases[f"uniform d={cells} N={total:g}"] = draw(np.full(cells, 1 / cells), total)
     cases["sparse 10/1000 N=1e4"] = sparse(1000, 10, 1e4)
@@ -63,7 +65,7 @@ def histograms(quick: bool) -> dict[str, FloatArray]:
             weights = rng.dirichlet(np.full(cells, concentration))
             cases[f"Dir({concentration:g}) d={cells} N={total:g}"] = draw(weights, total)
     if quick:
-        keep = ("paper", "d=100 N=1e+04", "d=1000 N=1e+05", "sparse 10/", "binary", "d=4 ", "d=20 ")
+        keep = ("paper", "d=100 N=10000", "d=1000 N=100000", "sparse 10/", "binary", "d=4 ", "d=20 ")
         cases = {name: table for name, table in cases.items() if any(part in name for part in keep)}
     return cases
 
@@ -114,16 +116,25 @@ def exact_dirichlet(epsilon: float, delta: float) -> tuple[FloatArray, FloatArra
     return rs, np.array(alphas)
 
 
-def best_expected_loss(table: FloatArray, rs: FloatArray, alphas: FloatArray) -> float:
-    """Least E KL(f/N ‖ y) of a Dirichlet(rf + α) draw over the given parameters, in closed form."""
-    if not rs.size:
-        return math.nan
+def expected_losses(table: FloatArray, rs: FloatArray, alphas: FloatArray) -> FloatArray:
+    """E KL(f/N ‖ y) of a Dirichlet(rf + α) draw for each of the parameters, in closed form."""
     total, (counts, times) = table.sum(), np.unique(table, return_counts=True)
     share = times * counts / total
     entropy = float((times * xlogy(counts / total, counts / total)).sum())
     shapes = rs[:, None] * counts + alphas[:, None]
     cross = (share * digamma(shapes)).sum(axis=1) - digamma(rs * total + table.size * alphas)
-    return float((entropy - cross).min())
+    return np.asarray(entropy - cross)
+
+
+def raw_draws(table: FloatArray, epsilon: float, delta: float) -> dict[str, float]:
+    """The paper's algorithm at its best λ for this table; exact accounting at the best r for zipf(1)."""
+    paper = algorithm_1(epsilon, delta)
+    exact = exact_dirichlet(epsilon, delta)
+    public = int(expected_losses(table.sum() * zipf(table.size, 1.0), *exact).argmin())
+    return {
+        "Alg.1": float(expected_losses(table, *paper).min()) if paper[0].size else math.nan,
+        "exact Dir": float(expected_losses(table, *exact)[public]),
+    }
 
 
 # ---- one cell of the table ----------------------------------------------------------------------
@@ -133,57 +144,71 @@ def loss(table: FloatArray, probabilities: FloatArray) -> float:
     return float((truth[at] * np.log(truth[at] / probabilities[at])).sum())
 
 
-def laplace_methods(epsilon: float) -> dict[str, Callable[[FloatArray, np.random.Generator], FloatArray]]:
-    """Estimates after Laplace noise of scale 2/ε (pure DP, Δ₁ = 2)."""
-    return {
-        "Laplace 1e-6": lambda z, _: np.maximum(z, 1e-6),
-        "Laplace +s/2": lambda z, _: np.maximum(z, 0) + math.sqrt(2) / epsilon,
-        "Ye et al.": lambda z, _: np.maximum(z, 1 / epsilon),
-        "Foulds": lambda z, rng: np.maximum(rng.dirichlet(np.maximum(z, 0) + 1), 1e-300),
-    }
+def discrete_laplace(scale: float, size: int, rng: np.random.Generator) -> FloatArray:
+    """P(x) ∝ e^{−|x|/b}: the difference of two geometric variables."""
+    stop = -math.expm1(-1 / scale)
+    return (rng.geometric(stop, size) - rng.geometric(stop, size)).astype(np.float64)
 
 
 def losses(table: FloatArray, epsilon: float, delta: float, seeds: range) -> dict[str, FloatArray]:
-    """Loss of every method for each seed (constant for the two whose expectation is closed form)."""
-    scale, total = gaussian_scale(epsilon, delta), float(table.sum())
-    result: dict[str, list[float]] = {}
+    """Loss of every method for each seed (constant for the two whose expectation is closed form).
+
+    Laplace noise has scale 2/ε (Δ₁ = 2; pure DP, so δ is not even used). "ours" is the posterior mean after
+    the noise with the smaller variance, a choice from public facts.
+    """
+    total, b, sigma = float(table.sum()), 2 / epsilon, gaussian_scale(epsilon, delta)
+    ours = "L" if 2 * b * b < sigma * sigma else "G"
+    result: dict[str, list[float]] = {OURS: []}
     for seed in seeds:
         rng = np.random.default_rng([seed, table.size])
-        values = table + scale * rng.normal(size=table.size)
-        noisy = NoisyCounts(values=values, variance=scale * scale, total=total)
-        for name, method in GAUSSIAN.items():
-            found = estimate(noisy, method)  # type: ignore[arg-type]
-            result.setdefault(name, []).append(loss(table, found.probabilities))
-        values = table + rng.laplace(scale=2 / epsilon, size=table.size)
-        for name, rule in laplace_methods(epsilon).items():
-            counts = rule(values, rng)
+        gaussian = table + sigma * rng.normal(size=table.size)
+        laplace = table + discrete_laplace(b, table.size, rng)
+        releases = {
+            "G": NoisyCounts(values=gaussian, variance=sigma * sigma, total=total),
+            "L": NoisyCounts(values=laplace, variance=2 * b * b, total=total, noise="laplace"),
+        }
+        for kind, noisy in releases.items():
+            for name, method in ESTIMATES.items():
+                found = loss(table, estimate(noisy, method).probabilities)
+                result.setdefault(f"{kind} {name}", []).append(found)
+        result[OURS].append(result[f"{ours} posterior"][-1])
+        others = {
+            "L Ye": np.maximum(laplace, 1 / epsilon),
+            "L Foulds": np.maximum(rng.dirichlet(np.maximum(laplace, 0) + 1), 1e-300),
+        }
+        for name, counts in others.items():
             result.setdefault(name, []).append(loss(table, counts / counts.sum()))
-    constant = {
-        "Alg. 1": best_expected_loss(table, *algorithm_1(epsilon, delta)),
-        "Dirichlet": best_expected_loss(table, *exact_dirichlet(epsilon, delta)),
-    }
+    constant = raw_draws(table, epsilon, delta)
     return {name: np.array(each) for name, each in result.items()} | {
         name: np.full(len(seeds), value) for name, value in constant.items()
     }
 
 
 def repetitions(cells: int, quick: bool) -> range:
-    return range(int(np.clip((2000 if quick else 8000) / cells, 3, 12 if quick else 60)))
+    return range(int(np.clip((1500 if quick else 4000) / cells, 2, 12 if quick else 40)))
 
 
 def summary(means: dict[str, FloatArray]) -> list[str]:
-    """Geometric means and shares over the rows of the table."""
+    """Geometric means and shares over the rows of the table; losses below 1e-9 count as 1e-9."""
+    means = {name: np.maximum(values, 1e-9) for name, values in means.items()}
     lines = ["", f"{'method':>14} {'ours/method':>12} {'no worse':>9}"]
     ours = means[OURS]
     for name, values in means.items():
         known = np.isfinite(values)
         ratio = ours[known] / values[known]
         lines.append(f"{name:>14} {np.exp(np.log(ratio).mean()):12.3f} {np.mean(ratio <= 1.0001):9.0%}")
-    best = np.nanmin(np.array(list(means.values())), axis=0)
-    matters = (ours > 1e-4) | (best > 1e-4)
-    worst = (ours / best)[matters].max() if matters.any() else 1.0
-    lines.append(f"within 5 % of the best in {np.mean(ours <= 1.05 * best):.1%} of {ours.size} rows")
-    lines.append(f"never above {worst:.2f} × the best where the loss exceeds 1e-4")
+    for label, chosen in {
+        "all methods": list(means),
+        "methods on counts (no raw draws)": [name for name in means if name not in RAW_DRAWS],
+    }.items():
+        best = np.nanmin(np.array([means[name] for name in chosen]), axis=0)
+        ratio = ours / best
+        matters = ratio[ours > 1e-4]
+        lines.append(
+            f"best of {label}: ours within 5 % in {np.mean(ratio <= 1.05):.1%} of {ours.size} rows, "
+            f"mean ratio {np.exp(np.log(ratio).mean()):.3f}; where the loss exceeds 1e-4 "
+            f"at most 1.5 × in {np.mean(matters <= 1.5):.1%}, worst {matters.max(initial=1.0):.2f} ×"
+        )
     return lines
 
 
@@ -199,11 +224,11 @@ def main(argv: list[str] | None = None) -> None:
             for epsilon in epsilons:
                 found = losses(table, epsilon, delta, repetitions(table.size, options.quick))
                 if not rows:
-                    print(f"{'histogram':>26} {'eps':>5} " + " ".join(f"{m:>12}" for m in found) + "  ±ours")
+                    print(f"{'histogram':>26} {'eps':>5} " + " ".join(f"{m:>11}" for m in found) + "  ±ours")
                 for method, each in found.items():
                     rows.setdefault(method, []).append(float(each.mean()))
                 error = found[OURS].std(ddof=1) / math.sqrt(found[OURS].size)
-                cells = " ".join(f"{each.mean():12.3e}" for each in found.values())
+                cells = " ".join(f"{each.mean():11.2e}" for each in found.values())
                 print(f"{name:>26} {epsilon:5g} {cells}  {error:.0e}", flush=True)
     print("\n".join(summary({method: np.array(values) for method, values in rows.items()})))
 

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import errors
 from ._version import __version__
-from .accounting import PrivacyLoss, Sensitivity
-from .budget import Budget
-from .counting import CellNumbers, Files, Query, count
-from .estimation import NoisyCounts, estimate
-from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
-from .models import Certificate, Release
-from .network import BayesianNetwork
-from .pipeline import release, release_distribution
-from .schema import Categories, Numeric, Quantiles, Schema
-from .synthetic import synthetic_records, write_synthetic_records
-from .tables import CountTable
+
+if TYPE_CHECKING:
+    from .accounting import PrivacyLoss, Sensitivity
+    from .budget import Budget
+    from .counting import CellNumbers, Files, Query, count
+    from .estimation import NoisyCounts, estimate
+    from .forecast import plan
+    from .learn import NaiveBayes
+    from .ledger import Ledger
+    from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
+    from .models import Certificate, Release
+    from .network import BayesianNetwork
+    from .pipeline import release, release_distribution
+    from .schema import Categories, Numeric, Quantiles, Schema
+    from .synthetic import synthetic_records, write_synthetic_records
+    from .tables import CountTable
+
+# Names are loaded when they are first used, so that a small job does not wait for Arrow or scikit-learn.
+_HOMES = {
+    "accounting": ("PrivacyLoss", "Sensitivity"),
+    "budget": ("Budget",),
+    "counting": ("CellNumbers", "Files", "Query", "count"),
+    "estimation": ("NoisyCounts", "estimate"),
+    "forecast": ("plan",),
+    "learn": ("NaiveBayes",),
+    "ledger": ("Ledger",),
+    "mechanisms": ("Dirichlet", "Draw", "Gaussian", "Laplace", "Polya"),
+    "models": ("Certificate", "Release"),
+    "network": ("BayesianNetwork",),
+    "pipeline": ("release", "release_distribution"),
+    "schema": ("Categories", "Numeric", "Quantiles", "Schema"),
+    "synthetic": ("synthetic_records", "write_synthetic_records"),
+    "tables": ("CountTable",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'simplexdp' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 __all__ = [
     "BayesianNetwork",
@@ -28,6 +66,8 @@ __all__ = [
     "Files",
     "Gaussian",
     "Laplace",
+    "Ledger",
+    "NaiveBayes",
     "NoisyCounts",
     "Numeric",
     "Polya",
@@ -41,6 +81,7 @@ __all__ = [
     "count",
     "errors",
     "estimate",
+    "plan",
     "release",
     "release_distribution",
     "synthetic_records",

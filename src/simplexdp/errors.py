@@ -42,7 +42,18 @@ class PrivacyError(SimplexDPError):
 
 
 class BudgetExceeded(PrivacyError):
-    """The ledger does not hold enough budget for the request; nothing was drawn."""
+    """The ledger does not hold enough budget for the request; nothing was drawn.
+
+    `left` and `requested` are public: Rényi ε at the ledger's order.
+    """
+
+    def __init__(self, message: str, *, left: float | None = None, requested: float | None = None) -> None:
+        self.left, self.requested = left, requested
+        super().__init__(message)
+
+
+class LedgerUnavailable(SimplexDPError, OSError):
+    """The ledger cannot be read or written now (locked, no space, no permission); nothing was drawn."""
 
 
 class SchemaError(InvalidArgument):

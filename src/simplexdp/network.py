@@ -22,7 +22,8 @@ from .models.certificate import Certificate
 from .models.graph import Graph
 from .models.synthetic import Bins
 from .pgmpy import to_pgmpy
-from .pipeline import Calibration, LedgerLike, MechanismName, Split, fit_tables
+from .pipeline import LedgerLike, fit_tables
+from .planning import Calibration, MechanismName, Split
 from .sampling.entropy import Entropy
 from .schema import Schema
 from .synthetic import synthetic_records

@@ -1,40 +1,32 @@
-"""Where counting meets mechanisms: plan, charge, draw. The only place that turns private counts into releases."""
+"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, get_args
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 
 from ._version import __version__
 from .accounting import PrivacyLoss
-from .accounting.conversion import best_order, rdp_for_epsilon
-from .budget import Budget, Neighbours, check_neighbours, check_whole
+from .budget import Budget, Neighbours, check_whole
 from .counting import Progress, count
-from .errors import Infeasible, InvalidArgument, PrivacyError
+from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
-from .mechanisms import Dirichlet, Gaussian, Laplace, NoNoise, Polya
-from .mechanisms.auto import choose
-from .mechanisms.base import checked_counts, noise_scale
-from .mechanisms.dirichlet import zipf_profile
+from .mechanisms.base import checked_counts
 from .mechanisms.registry import AnyMechanism
+from .mechanisms.sums import ExtraKind, GaussianTables
+from .models.document import checksum
 from .models.guarantee import Guarantee, pure_loss
 from .models.release import Release, reasons
-from .numerics.roots import smallest_that_fits
+from .numerics.roots import largest_that_fits
+from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
+from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
-from .schema import Schema
-from .tables import CountTable, Unit
-
-MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "none"]
-Calibration = Literal["exact", "algorithm1"]
-Split = Literal["equal", "cells"] | Sequence[float] | Mapping[str, float]
-SplitRule = Callable[[float | None], Split]
-"""A split that depends on the number of records, which it is given where that number is public."""
+from .schema import Quantiles, Schema
+from .tables import CountTable
 
 
 class Charge(Protocol):
@@ -51,219 +43,6 @@ class LedgerLike(Protocol):
         """Pay before the draw, or raise BudgetExceeded."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What will be released and what it costs, known before anything is read."""
-
-    columns: tuple[tuple[str, ...], ...]
-    shapes: tuple[tuple[int, ...], ...]
-    guarantee: Guarantee
-
-    @property
-    def mechanisms(self) -> tuple[AnyMechanism, ...]:
-        """One for each table."""
-        return self.guarantee.mechanisms  # type: ignore[return-value]  # plans hold our own mechanisms
-
-    @property
-    def cells(self) -> int:
-        """Of all tables."""
-        return sum(math.prod(shape) for shape in self.shapes)
-
-
-def plan_tables(
-    columns: Sequence[Sequence[str]],
-    shapes: Sequence[Sequence[int]],
-    budget: Budget | None,
-    *,
-    mechanism: MechanismName = "auto",
-    calibration: Calibration = "exact",
-    neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
-    total: float | None = None,
-    unit: Unit = "row",
-    rows: int = 1,
-    pure: tuple[float, ...] = (),
-) -> Plan:
-    """Calibrate one mechanism a table so that all of them together use the budget, from public facts only.
-
-    Args:
-        columns: of each table.
-        shapes: of each table.
-        budget: for all tables together; None only with mechanism "none".
-        mechanism: "auto" takes the exact integer mechanism with the least noise.
-        calibration: "exact", or the paper's "algorithm1" (Dirichlet only).
-        neighbours: the relation of the guarantee.
-        split: of the budget over the tables: "equal", in proportion to the "cells", or weights.
-        total: the public number of records, where there is one; it helps to choose.
-        unit: "row" or "person".
-        rows: rows that one person may have.
-        pure: ε of pure steps that the budget also pays for.
-    """
-    neighbours = check_neighbours(neighbours)
-    if mechanism not in get_args(MechanismName):
-        raise InvalidArgument("mechanism", "one of " + ", ".join(get_args(MechanismName)), got=mechanism)
-    sizes = [math.prod(shape) for shape in shapes]
-    if not sizes:
-        raise InvalidArgument("tables", "at least one")
-    if mechanism == "none":
-        mechanisms: Sequence[AnyMechanism] = [NoNoise()] * len(sizes)
-    elif budget is None:
-        raise InvalidArgument("budget", "given", hint="Use Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=).")
-    elif calibration == "algorithm1":
-        mechanisms = _algorithm1(sizes, budget, mechanism, neighbours, split, columns, total, rows, pure)
-    elif calibration == "exact":
-        family = _Family.of(mechanism, budget, len(sizes), neighbours, total, max(sizes), rows)
-        mechanisms = family.calibrate(budget, shares(split, sizes, columns), neighbours, rows, pure)
-    else:
-        raise InvalidArgument("calibration", "'exact' or 'algorithm1'", got=calibration)
-    guarantee = Guarantee(
-        mechanisms=tuple(mechanisms),
-        neighbours=neighbours,
-        unit=unit,
-        rows=rows,
-        pure=pure,
-        budget=budget,
-    )
-    if budget is not None and mechanism != "none" and not guarantee.loss.fits(budget):
-        raise Infeasible(f"no parameters fit {budget} for {len(sizes)} tables")
-    return Plan(
-        columns=tuple(tuple(names) for names in columns),
-        shapes=tuple(tuple(shape) for shape in shapes),
-        guarantee=guarantee,
-    )
-
-
-def shares(split: Split, sizes: Sequence[int], columns: Sequence[Sequence[str]]) -> list[float]:
-    """The share of each table, adding up to one."""
-    if isinstance(split, str):
-        if split == "equal":
-            weights = [1.0] * len(sizes)
-        elif split == "cells":
-            weights = [math.sqrt(size) for size in sizes]  # what minimises the summed error of all cells
-        else:
-            raise InvalidArgument("split", "'equal', 'cells' or one weight for each table", got=split)
-    elif isinstance(split, Mapping):
-        weights = [float(split.get(names[0], 0.0)) for names in columns]
-    else:
-        weights = [float(weight) for weight in split]
-    if len(weights) != len(sizes) or not all(math.isfinite(w) and w > 0 for w in weights):
-        raise InvalidArgument("split", f"{len(sizes)} finite weights above 0")
-    return [weight / math.fsum(weights) for weight in weights]
-
-
-@dataclass(frozen=True)
-class _Family:
-    """A mechanism with everything but its noise fixed."""
-
-    name: str
-    r: float = 1.0
-
-    @classmethod
-    def of(
-        cls,
-        name: MechanismName,
-        budget: Budget,
-        tables: int,
-        neighbours: Neighbours,
-        total: float | None,
-        cells: int,
-        rows: int,
-    ) -> _Family:
-        chosen: AnyMechanism
-        if name == "auto":
-            chosen = choose(budget, tables=tables, neighbours=neighbours, total=total, cells=cells, rows=rows)
-        elif name == "polya":
-            chosen = Polya.calibrate(budget, tables=tables, neighbours=neighbours, total=total, cells=cells, rows=rows)
-        elif name == "dirichlet":
-            if total is None:
-                raise Infeasible(
-                    "the Dirichlet mechanism publishes shares, so it needs a public total: replace-one with rows as "
-                    "the unit. Use the Pólya mechanism otherwise."
-                )
-            chosen = Dirichlet.calibrate(
-                budget, tables=tables, neighbours=neighbours, total=total, cells=cells, rows=rows
-            )
-        else:
-            return cls(name)
-        return cls(chosen.name, float(getattr(chosen, "r", 1.0)))
-
-    def at(self, variance: float) -> AnyMechanism:
-        """The member with about this noise variance at an empty cell."""
-        if self.name == "polya":
-            return Polya(r=int(self.r), alpha=max(1, math.ceil(variance * self.r**2 / 2)))
-        if self.name == "dirichlet":
-            return Dirichlet(r=self.r, alpha=variance * self.r**2)
-        if self.name == "gaussian":
-            return Gaussian(sigma=math.sqrt(variance))
-        return Laplace(scale=math.sqrt(variance / 2))
-
-    def calibrate(
-        self, budget: Budget, parts: list[float], neighbours: Neighbours, rows: int, pure: tuple[float, ...]
-    ) -> list[AnyMechanism]:
-        """Noise variances in inverse proportion to the shares, all as small as the budget allows."""
-        n = len(parts)
-        if not pure and max(parts) - min(parts) < 1e-12:
-            settings: dict[str, Any] = {"tables": n, "neighbours": neighbours, "rows": rows}
-            if self.name == "polya":
-                return [Polya.calibrate(budget, r=int(self.r), **settings)] * n
-            if self.name == "dirichlet":
-                return [Dirichlet.calibrate(budget, r=self.r, **settings)] * n
-            family: type[Gaussian] | type[Laplace] = Gaussian if self.name == "gaussian" else Laplace
-            return [family.calibrate(budget, **settings)] * n
-        extra = sum((pure_loss(epsilon, neighbours) for epsilon in pure), PrivacyLoss.nothing(neighbours))
-
-        def members(scale: float) -> list[AnyMechanism]:
-            return [self.at(scale / (n * part)) for part in parts]
-
-        def excess(scale: float) -> float:
-            return sum((m.loss(neighbours, rows=rows) for m in members(scale)), extra).excess(budget)
-
-        start = (noise_scale(budget, n) * rows) ** 2
-        found = smallest_that_fits(excess, start, rtol=1e-6)
-        if not math.isfinite(found):
-            raise Infeasible(f"the steps before the tables leave nothing of {budget} for the tables")
-        return members(found)
-
-
-def _algorithm1(
-    sizes: Sequence[int],
-    budget: Budget,
-    mechanism: MechanismName,
-    neighbours: Neighbours,
-    split: Split,
-    columns: Sequence[Sequence[str]],
-    total: float | None,
-    rows: int,
-    pure: tuple[float, ...],
-) -> list[Dirichlet]:
-    """The paper's own parameters: each table gets its share of the Rényi ε."""
-    if mechanism not in ("auto", "dirichlet") or neighbours != "replace-one" or rows != 1 or pure:
-        raise InvalidArgument(
-            "calibration",
-            "'exact' for this setting",
-            got="algorithm1",
-            hint="Algorithm 1 is stated for replace-one rows.",
-        )
-    parts = shares(split, sizes, columns)
-
-    def at(order: float, epsilon: float) -> list[Dirichlet]:
-        return [Dirichlet.algorithm1(order=order, epsilon=epsilon * part) for part in parts]
-
-    if budget.order is not None:
-        return at(budget.order, budget.epsilon)
-    delta = budget.delta or 0.0
-    profile = zipf_profile(total or 1000.0, max(sizes))
-
-    def kl(order: float) -> float:
-        try:
-            return at(order, rdp_for_epsilon(order, budget.epsilon, delta))[0].expected_kl_of_profile(profile)
-        except Infeasible:
-            return math.inf
-
-    order, _ = best_order(kl, 1e6)
-    return at(order, rdp_for_epsilon(order, budget.epsilon, delta))
-
-
 def draw_tables(
     tables: Sequence[CountTable],
     plan: Plan,
@@ -271,11 +50,9 @@ def draw_tables(
     schema: Schema | None = None,
     method: Method = "posterior-mean",
     entropy: Entropy | int | None = None,
-    ledger: LedgerLike | None = None,
-    dataset: str | None = None,
-    description: str = "",
+    payment: Charge | None = None,
 ) -> tuple[Release, ...]:
-    """Charge the ledger, then draw each table once. Nothing is drawn before the charge is on disk."""
+    """Draw each table once. Whoever has a ledger charges it first with `charge_plan` and passes the payment."""
     source = entropy_from(entropy)
     guarantee = plan.guarantee
     for table, shape in zip(tables, plan.shapes, strict=True):
@@ -283,9 +60,23 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
-    payment = charge_plan(plan, ledger, dataset, description)
+    releases = _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
+    if payment is not None:
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
+    return releases
+
+
+def _draw(
+    tables: Sequence[CountTable],
+    mechanisms: Sequence[AnyMechanism],
+    guarantee: Guarantee,
+    schema: Schema | None,
+    method: Method,
+    source: Entropy,
+    label: str,
+) -> tuple[Release, ...]:
     releases = []
-    for i, (table, mechanism) in enumerate(zip(tables, plan.mechanisms, strict=True)):
+    for i, (table, mechanism) in enumerate(zip(tables, mechanisms, strict=True)):
         counts = table.private_counts()
         part = schema.select(table.columns) if schema is not None else None
         not_private = reasons(source.kind, mechanism.name, part)
@@ -293,7 +84,7 @@ def draw_tables(
             not_private = (*not_private, "the cells of the table were taken from the sensitive data")
         releases.append(
             Release(
-                values=mechanism.draw(counts, source.child(f"table {i}: {', '.join(table.columns)}")),
+                values=mechanism.draw(counts, source.child(f"{label} {i}: {', '.join(table.columns)}")),
                 mechanism=mechanism,
                 guarantee=guarantee,
                 total=float(counts.sum()) if guarantee.total_is_public else None,
@@ -305,8 +96,6 @@ def draw_tables(
                 software=f"simplexdp {__version__}",
             )
         )
-    if payment is not None:
-        payment.seal(fingerprint([release.to_body() for release in releases]))
     return tuple(releases)
 
 
@@ -319,14 +108,7 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
     if any(mechanism.name == "none" for mechanism in plan.mechanisms):
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
-    return ledger.charge(
-        plan.guarantee.loss, dataset=dataset, description=description, request_hash=fingerprint(request)
-    )
-
-
-def fingerprint(value: Any) -> str:
-    """SHA-256 of plain data."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return ledger.charge(plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request))
 
 
 def release(
@@ -380,9 +162,8 @@ def release(
         unit=table.unit,
         rows=rows,
     )
-    (found,) = draw_tables(
-        [table], plan, method=estimate, entropy=entropy, ledger=ledger, dataset=dataset, description="distribution"
-    )
+    payment = charge_plan(plan, ledger, dataset, "distribution")
+    (found,) = draw_tables([table], plan, method=estimate, entropy=entropy, payment=payment)
     return found if isinstance(counts, CountTable) else replace(found, columns=())
 
 
@@ -442,42 +223,75 @@ def fit_tables(
     ledger: LedgerLike | None = None,
     dataset: str | None = None,
     description: str = "",
+    extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
+    second_look: Callable[[tuple[Release, ...]], Sequence[float]] | None = None,
 ) -> tuple[Release, ...]:
-    """Count all tables in one pass and release them under one exactly composed guarantee."""
+    """Count all tables in one pass and release them under one exactly composed guarantee.
+
+    `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
+    guarantee. If that includes "tables", `second_look` says from the releases what each table should get of them, and
+    every table is released once more. Noisy sums are left to the caller.
+    """
     names = [tuple(columns) for columns in tables]
-    source_of_randomness = entropy_from(entropy)
+    randomness = entropy_from(entropy)
+    needed = list(dict.fromkeys(name for columns in names for name in columns))
+    schema = schema.select(needed)
+    settings: dict[str, Any] = {
+        "mechanism": mechanism,
+        "calibration": calibration,
+        "neighbours": neighbours,
+    }
+    bound: dict[str, Any] = {"progress": progress}
     if rows_per_person is not None:
-        check_whole("rows_per_person", rows_per_person)
-    counted = count(
-        source,
-        schema,
-        names,
-        rows_per_person=rows_per_person,
-        person=person,
-        entropy=source_of_randomness if rows_per_person is not None else None,
-        progress=progress,
-    )
-    public = neighbours == "replace-one" and counted[0].unit == "row"
-    total = float(counted[0].private_counts().sum()) if public else None
-    plan = plan_tables(
-        names,
-        [table.shape for table in counted],
-        budget,
-        mechanism=mechanism,
-        calibration=calibration,
-        neighbours=neighbours,
-        split=split(total) if callable(split) else split,
-        total=total,
-        unit=counted[0].unit,
-        rows=counted[0].rows_per_person or 1,
-    )
-    return draw_tables(
-        counted,
-        plan,
-        schema=schema,
-        method=estimate,
-        entropy=source_of_randomness,
-        ledger=ledger,
-        dataset=dataset,
-        description=description,
-    )
+        rows_per_person = check_whole("rows_per_person", rows_per_person)
+        settings |= {"unit": "person", "rows": rows_per_person}
+        bound |= {"rows_per_person": rows_per_person, "person": person, "entropy": randomness}
+    elif person is not None:
+        raise InvalidArgument("rows_per_person", "given with person", hint="It bounds what one person can change.")
+    if schema.unresolved:
+        # Edges cost something and come first, so the plan is made and paid without the number of records.
+        quantiles = plan_quantiles(
+            schema,
+            epsilon=_pure_epsilon(schema, budget),
+            neighbours=neighbours,
+            rows_per_person=rows_per_person or 1,
+        )
+        shapes = [schema.shape(columns) for columns in names]
+        parts = split(None) if callable(split) else split
+        plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
+        payment = charge_plan(plan, ledger, dataset, description)
+        schema = quantiles.resolve(source, **bound).schema
+        counted = count(source, schema, names, **bound)
+    else:
+        counted = count(source, schema, names, **bound)
+        public = neighbours == "replace-one" and rows_per_person is None
+        total = float(counted[0].private_counts().sum()) if public else None
+        parts = split(total) if callable(split) else split
+        reserved = extras(total) if extras else ()
+        shapes = [table.shape for table in counted]
+        plan = plan_tables(names, shapes, budget, split=parts, total=total, extras=reserved, **settings)
+        payment = charge_plan(plan, ledger, dataset, description)
+    look = next((extra for extra in plan.extras if isinstance(extra, GaussianTables)), None)
+    if look is None or second_look is None:
+        return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
+    first = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
+    spread = look.spread(second_look(first))
+    releases = first + _draw(counted, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
+    if payment is not None:
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
+    return releases
+
+
+def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:
+    """The pure ε that the stated shares of all quantile columns come to."""
+    if budget is None:
+        raise InvalidArgument("budget", "given", hint="Private quantiles cost budget; give edges to go without.")
+    share = math.fsum(column.share for column in schema if isinstance(column, Quantiles))
+    if budget.order is None:
+        return share * budget.epsilon
+    order = budget.order
+
+    def excess(epsilon: float) -> float:
+        return math.log(pure_loss(epsilon, "replace-one").rdp(order) / (share * budget.epsilon))
+
+    return largest_that_fits(excess, share * budget.epsilon)

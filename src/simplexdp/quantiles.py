@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .budget import Neighbours, check_neighbours, check_positive, check_whole
-from .errors import InvalidArgument, NumericalError, SchemaError, SourceError
+from .counting import count
+from .errors import InvalidArgument, NumericalError, SchemaError
 from .schema import Numeric, Quantiles, Schema
 
 Counts = npt.NDArray[np.int64]
@@ -66,13 +67,17 @@ class QuantilePlan:
     """The relation that the ε speaks of."""
     _parts: tuple[tuple[Quantiles, Floats, _Mechanism], ...] = field(repr=False)
 
-    def resolve(self, source: object) -> Resolution:
-        """Draw the edges, in one pass over anything that exports an Arrow stream. Every call spends anew."""
+    def resolve(self, source: object, **counting: Any) -> Resolution:
+        """Draw the edges, in one pass over any source that `count` takes, which gets the options `counting`.
+
+        Every call spends anew.
+        """
         resolved = []
         if self._parts:  # without quantile columns no row is read
-            tables = _histograms([part[:2] for part in self._parts], source)
+            tables = count(source, self._grids(), [(column.name,) for column, _, _ in self._parts], **counting)
             for (column, grid, mechanism), table in zip(self._parts, tables, strict=True):
-                points = choose_points(table, column.bins, mechanism.select)
+                inside = table.private_counts()[: len(grid) - 1]
+                points = choose_points(inside, column.bins, mechanism.select)
                 fields = {"name": column.name, "outside": column.outside, "missing": column.missing}
                 resolved.append(Numeric(grid[points].tolist(), **fields))
         return Resolution(
@@ -80,6 +85,20 @@ class QuantilePlan:
             epsilon_spent=self.epsilon_spent,
             epsilons=self.epsilons,
             neighbours=self.neighbours,
+        )
+
+    def _grids(self) -> Schema:
+        """The grid cells as a schema; what lies outside or is missing gets cells that are not looked at."""
+        return Schema(
+            [
+                Numeric(
+                    grid.tolist(),
+                    name=column.name,
+                    outside="nearest" if column.outside == "nearest" else "cell",
+                    missing="cell",
+                )
+                for column, grid, _ in self._parts
+            ]
         )
 
 
@@ -214,41 +233,3 @@ def _grid(column: Quantiles, cells: int) -> Floats:
         hint = f"The grid has {cells} cells; use wider bounds or fewer candidates."
         raise SchemaError(f"{column.name}.upper", "far enough above lower for the grid", hint=hint)
     return grid
-
-
-def _histograms(columns: list[tuple[Quantiles, Floats]], source: object) -> list[Counts]:
-    """Counts of the grid cells of every column, in one pass."""
-    import pyarrow as pa
-
-    if not hasattr(source, "__arrow_c_stream__"):
-        raise SourceError(f"A {type(source).__name__} exports no Arrow stream; pandas, polars and pyarrow tables do.")
-    reader = pa.RecordBatchReader.from_stream(source)
-    for column, _ in columns:
-        _check_type(column.name, reader.schema)
-    tables = [np.zeros(len(grid) - 1, dtype=np.int64) for _, grid in columns]
-    for batch in reader:
-        for (column, grid), table in zip(columns, tables, strict=True):
-            numbers = _numbers(batch.column(column.name))
-            if column.outside != "nearest":  # then they do not end up in a bin
-                numbers = numbers[(numbers >= column.lower) & (numbers <= column.upper)]
-            cells = np.searchsorted(grid, numbers, side="right") - 1
-            table += np.bincount(cells.clip(0, len(table) - 1), minlength=len(table))
-    return tables
-
-
-def _check_type(name: str, schema: Any) -> None:
-    from pyarrow import types
-
-    if schema.names.count(name) != 1:
-        raise SourceError(f"The source must have one column {name!r}, as the schema declares it.")
-    kind = schema.field(name).type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        raise SourceError(f"Column {name!r} must be numeric for quantiles, but its type is {kind}.")
-
-
-def _numbers(array: Any) -> Floats:
-    """The numbers that are there, as floats."""
-    import pyarrow as pa
-
-    numbers: Floats = array.drop_null().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers[~np.isnan(numbers)]

@@ -67,6 +67,7 @@ def spark():
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.driver.memory", "1g")
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # short jobs: compile little
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .getOrCreate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-import warnings
 
 import duckdb
 import numpy as np
@@ -108,6 +107,7 @@ SOURCES = {
     "pandas nullable": lambda _: ARROW.to_pandas().convert_dtypes(),
     "pandas categorical": lambda _: ARROW.to_pandas().astype({"text": "category", "whole": "category"}),
     "polars": lambda _: pl.from_arrow(ARROW),
+    "polars lazy": lambda _: pl.from_arrow(ARROW).lazy(),
     "polars categorical": lambda _: pl.from_arrow(ARROW).with_columns(pl.col("text").cast(pl.Categorical)),
     "duckdb relation": lambda _: duckdb.connect().from_arrow(ARROW),
     "duckdb query": lambda path: Query(f"select * from '{_parquet(path)}'"),
@@ -159,18 +159,6 @@ def test_postgresql_through_adbc_and_psycopg(postgres, columns):
         connection.execute("create table if not exists kept as select * from t")
     adbc = Query(f"select {', '.join(columns)} from kept", postgres)
     assert_counts(count(adbc, SCHEMA, [columns]), ROWS, SCHEMA, [columns])
-
-
-def test_spark(spark, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for source in (spark.createDataFrame(ARROW), spark.read.parquet(str(_parquet(tmp_path)))):
-            calls = []
-            tables = count(
-                source.repartition(3), SCHEMA, TABLES, progress=lambda *rows, calls=calls: calls.append(rows)
-            )
-            assert_counts(tables, ROWS, SCHEMA, TABLES)
-            assert calls == [(700, 700)]
 
 
 def test_no_rows_give_tables_of_zeros(tmp_path):

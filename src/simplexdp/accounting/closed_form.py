@@ -10,6 +10,7 @@ Used where the contour would need too many nodes (α far below one, or ε far ab
 from __future__ import annotations
 
 import mpmath as mp
+from mpmath.libmp import NoConvergence
 
 from ..numerics.roots import Interval
 from .smooth import GammaTerm
@@ -17,6 +18,8 @@ from .terms import Term
 
 _MARGIN = 1e-13
 _MAX_DIGITS = 1000
+_LARGEST_SHAPE = 1e5
+"""Above it the hypergeometric series take too long, and the contour is at its best."""
 
 
 def gamma_pair_delta(bag: tuple[tuple[Term, int], ...], epsilon: float) -> Interval | None:
@@ -25,6 +28,8 @@ def gamma_pair_delta(bag: tuple[tuple[Term, int], ...], epsilon: float) -> Inter
     if len(terms) != len(bag) or not 1 <= len(terms) <= 2:
         return None
     first = terms[0]
+    if first.alpha + first.r > _LARGEST_SHAPE:
+        return None
     if len(terms) == 2:
         second = terms[1]
         if (first.r, first.alpha) != (second.r, second.alpha) or first.removing == second.removing:
@@ -40,7 +45,7 @@ def gamma_pair_delta(bag: tuple[tuple[Term, int], ...], epsilon: float) -> Inter
                 if whole - part > whole * mp.mpf(10) ** (20 - digits):
                     value = float(whole - part)
                     return Interval(value * (1 - _MARGIN), min(1.0, value * (1 + _MARGIN) + 5e-324))
-        except mp.NoConvergence:
+        except NoConvergence:
             return None
         digits *= 2
     return None

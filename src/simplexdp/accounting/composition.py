@@ -20,6 +20,9 @@ Bag = tuple[tuple[Term, int], ...]
 ROUNDING = 2e-11
 """Relative error of `rate` that every Rényi value is rounded up by; tests measure at most a fifth of it."""
 
+_FEW_POINTS = 1 << 13
+_NUDGE = 1e-14
+
 
 def merge(*bags: Bag) -> Bag:
     """All terms of the bags, equal terms counted together, in order of first appearance."""
@@ -58,6 +61,20 @@ class Composition:
             return math.inf
         return float(self.rates(np.array([w]))[0])
 
+    def rate_bounds(self, w: float) -> Interval:
+        """Bounds of K(w)/w, rounding included.
+
+        Next to the end of the domain α − wr cancels. The rate increases in w, so its values a little to either side
+        are bounds; what is known by a bound alone (Theorem 1, persons) is taken as it stands.
+        """
+        if not self.bag:
+            return Interval(0.0, 0.0)
+        if math.isinf(w) and all(isinstance(term, LatticeTerm) for term, _ in self.bag):
+            largest = math.fsum(times * term.largest_loss for term, times in self.bag if isinstance(term, LatticeTerm))
+            return Interval(largest * (1 - ROUNDING), largest * (1 + ROUNDING))
+        nudge = w * _NUDGE if self._gammas else 0.0
+        return Interval(self.rate(w - nudge) * (1 - ROUNDING), self.rate(w + nudge) * (1 + ROUNDING))
+
     def rates(self, w: FloatArray) -> FloatArray:
         """K(w)/w on a vector of real w inside the domain."""
         total = self._gammas.rates(w) if self._gammas else np.zeros_like(w)
@@ -90,16 +107,26 @@ class Composition:
             return Interval(0.0, 0.0)
         discrete = [isinstance(term, LatticeTerm) for term, _ in self.bag]
         if all(discrete):
-            found = lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
-            return Interval(max(0.0, found.lower), min(1.0, found.upper))
+            bounds = lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
+            return Interval(max(0.0, bounds.lower), min(1.0, bounds.upper))
         if all(d or isinstance(term, SmoothTerm) for d, (term, _) in zip(discrete, self.bag, strict=True)):
-            try:
-                return contour_delta(self, epsilon)
-            except TooManyPoints:
-                exact = gamma_pair_delta(self.bag, epsilon)
-                if exact is not None:
-                    return exact
+            found = self._smooth_delta(epsilon)
+            if found is not None:
+                return found
         return Interval(0.0, self.renyi_delta(epsilon))
+
+    def _smooth_delta(self, epsilon: float) -> Interval | None:
+        """The contour; where it needs very many nodes (a heavy tail) a single pair has a closed form instead."""
+        try:
+            return contour_delta(self, epsilon, _FEW_POINTS)
+        except TooManyPoints:
+            exact = gamma_pair_delta(self.bag, epsilon)
+        if exact is not None:
+            return exact
+        try:
+            return contour_delta(self, epsilon)
+        except TooManyPoints:
+            return None
 
     def renyi_delta(self, epsilon: float) -> float:
         """δ through the Rényi curve and its best order: an upper bound for any loss."""

@@ -26,6 +26,7 @@ from .terms import ComplexArray, FloatArray
 MAX_POINTS = 1 << 20
 _ALIAS = math.log(1e-13)
 _TAIL = -36.0
+_UNDERFLOW = -746.0
 _CHUNK = 1 << 14
 
 
@@ -47,7 +48,7 @@ class Cumulants(Protocol):
 
 
 class TooManyPoints(Exception):
-    """The line would need more than MAX_POINTS nodes; the caller has another way."""
+    """The line would need too many nodes; the caller has another way."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,28 @@ class _Line:
     log_size: float  # ln of the value, roughly
 
 
-def contour_delta(loss: Cumulants, epsilon: float) -> Interval:
-    """Bounds of δ(ε), typically 1e-11 apart (relative)."""
+def contour_delta(loss: Cumulants, epsilon: float, most_points: int = MAX_POINTS) -> Interval:
+    """Bounds of δ(ε), typically 1e-11 apart (relative).
+
+    Raises:
+        TooManyPoints: when the line would need more than `most_points` nodes.
+    """
     lower_end, upper_end = loss.domain
     if lower_end >= -1 or upper_end <= 0:
         raise TooManyPoints
     mean = float(loss.rates(np.zeros(1))[0])
     if epsilon < mean and _variance(loss, 0.0, min(1.0, 0.5 * upper_end)) > 1:
         ends = (max(-1.0, lower_end), 0.0)
-        complement = _trapezoid(loss, epsilon, _saddle(loss, epsilon, ends), ends, kappa=_no_kappa)
-        return Interval(max(0.0, 1 - complement.upper), min(1.0, math.nextafter(1 - complement.lower, 2)))
+        line = _saddle(loss, epsilon, ends)
+        complement = _trapezoid(loss, epsilon, line, ends, _no_kappa, most_points)
+        lower = math.nextafter(1 - complement.upper, 0)
+        return Interval(max(0.0, lower), min(1.0, math.nextafter(1 - complement.lower, 2)))
     ends = (0.0, upper_end)
-    found = _trapezoid(loss, epsilon, _saddle(loss, epsilon, ends), ends, kappa=_log_kappa)
+    line = _saddle(loss, epsilon, ends)
+    if line.exponent < _UNDERFLOW - 1e-9 * line.c * epsilon:
+        # Chernoff: δ ≤ e^{K(c)−cε}, which no double can hold; the second part is far more than K and cε are off.
+        return Interval(0.0, math.nextafter(0.0, 1.0))
+    found = _trapezoid(loss, epsilon, line, ends, _log_kappa, most_points)
     return Interval(found.lower, min(1.0, found.upper))
 
 
@@ -135,7 +146,7 @@ def _period(
     low, high = ends
     c = line.c
     downwards = c + (low - c) * np.array([1.0, 0.75, 0.5, 0.25])
-    width = 24 / math.sqrt(line.spread) if math.isinf(high) else high - c
+    width = min(24 / math.sqrt(line.spread), high - c)  # the end may be very many standard deviations away
     upwards = c + width * np.array([0.25, 0.5, 0.75])
     others = np.concatenate([downwards, upwards])
     chernoff = _exponents(loss, others, epsilon) + kappa(others) - line.log_size
@@ -167,12 +178,13 @@ def _trapezoid(
     line: _Line,
     ends: tuple[float, float],
     kappa: Callable[[FloatArray], FloatArray],
+    most_points: int,
 ) -> Interval:
     period, log_alias = _period(loss, epsilon, line, ends, kappa)
     step = 2 * math.pi / period
     reach = _reach(loss, line, 4 / math.sqrt(line.spread))
     points = math.ceil(reach / step)
-    if points > MAX_POINTS:
+    if points > most_points:
         raise TooManyPoints
     total = magnitude = 0.0
     for begin in range(0, points + 1, _CHUNK):

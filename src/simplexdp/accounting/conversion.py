@@ -31,7 +31,7 @@ def rdp_to_epsilon(order: float, rdp: float, delta: float) -> float:
     """ε̂ at the given δ from ε at one order; never below zero.
 
     >>> round(rdp_to_epsilon(20, 1.0, 1e-5), 6)
-    1.396972
+    1.39698
     """
     return max(0.0, rdp + conversion_floor(order, delta))
 

@@ -9,14 +9,17 @@ from fractions import Fraction
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from simplexdp.accounting.stable import log_sum_exp
 from simplexdp.accounting.terms import ComplexArray, FloatArray, LatticeTerm
 from simplexdp.errors import NumericalError
 
+IntArray = NDArray[np.int64]
 _EPS = float(np.finfo(np.float64).eps)
 _LARGEST_GRID = 1 << 22
+_SMALLEST_GRID = 1 << 15
 _WRAP = 37.0
 """Each end of the window leaves out at most exp(−37) of the tilted law."""
 
@@ -27,6 +30,7 @@ class Factor:
 
     losses: FloatArray
     masses: FloatArray
+    log_masses: FloatArray
     log_scale: float
     mean: float
     variance: float
@@ -45,6 +49,7 @@ class Factor:
         return cls(
             losses=atoms.losses,
             masses=masses,
+            log_masses=exponents - log_scale,
             log_scale=log_scale,
             mean=mean,
             variance=float(masses @ (atoms.losses - mean) ** 2),
@@ -55,17 +60,15 @@ class Factor:
 
     def log_moment(self, theta: float) -> float:
         """ln E exp(θ(L − mean)) under the tilted law."""
-        exponents = theta * (self.losses - self.mean)
-        top = float(exponents.max())
-        return top + math.log(float(np.exp(exponents - top) @ self.masses))
+        return log_sum_exp(theta * (self.losses - self.mean) + self.log_masses)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridLaw:
     """Masses at first + step·j of the tilted law of the sum.
 
-    Their total is 1 and log_scale is the K that goes with it; `outside` bounds the mass that was wrapped around,
-    `noise` the rounding error of one mass, `spread` counts the summands that were split between grid points.
+    Their total is 1 and log_scale is the K that goes with it; `outside` bounds the mass that was wrapped,
+    `noise` the rounding error of one mass, `spread` counts the summands split between grid points.
     """
 
     first: float
@@ -115,17 +118,14 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
     offset, shift, log_scale = 0.0, 0, 0.0
     transforms: dict[int, ComplexArray] = {}
     for factor, exact in zip(factors, aligned, strict=True):
-        start, index, masses = _exact(factor, step) if exact else _split(factor, step, c)
-        total = float(masses.sum())
+        start, index, parts = _exact(factor, step) if exact else _split(factor, step, c)
+        total = float(parts.sum())
         log_scale += factor.times * (factor.log_scale + math.log(total))
         base = int(index[0])
         offset, shift = offset + factor.times * start, shift + factor.times * base
-        index, masses = index - base, masses / total
-        if index[-1] < size:
-            dense = np.zeros(size)
-            dense[index] = masses
-        else:
-            dense = np.bincount(index % size, weights=masses, minlength=size)
+        index, parts = index - base, parts / total
+        dense = np.zeros(size)
+        np.add.at(dense, index % size, parts)
         transform = rfft(dense)
         known = transforms.get(factor.times)
         transforms[factor.times] = transform if known is None else known * transform
@@ -149,8 +149,8 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
 
 def _reach(factors: Sequence[Factor], sign: float) -> tuple[float, float]:
     """R with Pr[sign·(L − mean) > R] ≤ exp(−_WRAP) by Chernoff's bound, and the θ of that bound."""
-    # A tilt close to the largest loss leaves all mass on one atom; any scale will do then.
-    deviation = math.sqrt(sum(f.times * f.variance for f in factors)) or 1.0
+    span = max(float(f.losses[-1] - f.losses[0]) for f in factors)
+    deviation = max(math.sqrt(sum(f.times * f.variance for f in factors)), 1e-6 * span)
     best = (math.inf, sign)
     for scale in (0.6, 1.0):
         theta = sign * scale * math.sqrt(2 * _WRAP) / deviation
@@ -169,9 +169,9 @@ def _choose_step(factors: Sequence[Factor], c: float, tolerance: float, width: f
     # Splitting atoms at random places multiplies E e^{cL} by exp(c(c+1)h²/12) for each.
     count = sum(f.times for f in factors)
     step = math.sqrt(12 * tolerance / (count * c * (c + 1)))
-    step = max(min(step, width / 256), width / _LARGEST_GRID)
+    step = max(min(step, width / _SMALLEST_GRID), width / _LARGEST_GRID)
     main = max((f for f in factors if f.spacing), key=lambda f: f.times, default=None)
-    if main is None or main.spacing is None:
+    if main is None or main.spacing is None or main.spacing < step:
         return step, [False] * len(factors)
     exact = main.spacing / math.ceil(main.spacing / Fraction(step))
     return float(exact), [s is not None and (s / exact).denominator == 1 for s in spacings]
@@ -181,15 +181,13 @@ def _common_divisor(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
-def _exact(factor: Factor, step: float) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.int64]], FloatArray]:
+def _exact(factor: Factor, step: float) -> tuple[float, IntArray, FloatArray]:
     assert factor.spacing is not None
     ratio = round(float(factor.spacing) / step)
-    return float(factor.losses[0]), ratio * np.arange(len(factor.losses)), factor.masses
+    return float(factor.losses[0]), ratio * np.arange(len(factor.losses), dtype=np.int64), factor.masses
 
 
-def _split(
-    factor: Factor, step: float, c: float
-) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.int64]], FloatArray]:
+def _split(factor: Factor, step: float, c: float) -> tuple[float, IntArray, FloatArray]:
     """Each atom divided between its two grid points so that Σ P and Σ P·e^{−L} stay as they are."""
     position = np.floor(factor.losses / step)
     rest = factor.losses - position * step
@@ -198,9 +196,11 @@ def _split(
     lower = factor.masses * (1 - up) * np.exp(-c * rest)
     upper = factor.masses * up * np.exp(c * (step - rest))
     base = int(index[0])
-    masses = np.bincount(index - base, weights=lower, minlength=int(index[-1]) - base + 2)
-    masses += np.bincount(index - base + 1, weights=upper, minlength=len(masses))
-    return 0.0, base + np.arange(len(masses)), masses
+    index -= base
+    masses = np.zeros(int(index[-1]) + 2)
+    masses[:-1] = np.bincount(index, weights=lower)
+    masses[1:] += np.bincount(index, weights=upper)
+    return 0.0, base + np.arange(len(masses), dtype=np.int64), masses
 
 
 def _power(base: ComplexArray, times: int) -> ComplexArray:

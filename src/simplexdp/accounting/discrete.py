@@ -37,7 +37,7 @@ class _IntegerLaw(ABC):
 
     @property
     def _limit_log_ratio(self) -> float:
-        """Beyond any point past its mode a tilted mass falls by the ratio there or by this one (as logarithms)."""
+        """Past its mode a tilted mass falls by its ratio at any point or by this one (as logarithms)."""
         return -math.inf
 
     @abstractmethod
@@ -80,8 +80,8 @@ class _IntegerLaw(ABC):
 
         A sum over every h-th integer of a mass that is smooth on the scale of its width σ differs from 1/h of
         the full sum by about exp(−2πy/h), y ~ 2σ a shift into the complex plane (Poisson summation): h ≤ σ/4
-        leaves less than 1e-20. A factor exp(i·frequency·ℓ) turns by |ℓ'| at each integer, which tightens h. At
-        the edge of the support the mass is not smooth and h = 1.
+        leaves less than 1e-20. A factor exp(i·frequency·ℓ) turns by |ℓ'| at each integer, which tightens h.
+        At the edge of the support the mass is not smooth and h = 1.
         """
         windows = [self._window(tilt) for tilt in set(tilts)]
         low, high = min(a for a, _ in windows), max(b for _, b in windows)
@@ -214,8 +214,8 @@ class NegativeBinomialTerm(_IntegerLaw):
     def _peak(self, tilt: float) -> tuple[float, float]:
         """The mode from ρ(x) = ln W(x+1)/W(x) = 0.
 
-        The sign of ρ' is that of a function linear in x. Where ρ falls it has one zero at most; where it rises
-        it rises towards ln(1−p) < 0 and has none: the tilted mass is unimodal for every tilt.
+        The sign of ρ' is that of a function linear in x. Where ρ falls it has one zero at most; where it
+        rises it rises towards ln(1−p) < 0 and has none: the tilted mass is unimodal for every tilt.
         """
         p, q = float(self.shape_p), float(self.shape_q)
         shift, log_rest = p - q, math.log1p(-self._p)

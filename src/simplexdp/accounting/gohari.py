@@ -40,15 +40,18 @@ def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int
     # y = γ t^{1/a} takes the power out of the integrand of Pr[both < γ].
     t = (_NODES + 1) / 2
     y = gamma * t ** (1 / a)
-    inner = np.exp((a + rest - 1) * np.log1p(-y)) * betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
-    both = math.exp(a * math.log(gamma) - math.log(a) - betaln(a, a + rest)) * float(_WEIGHTS @ inner) / 2
+    front = a * math.log(gamma) - math.log(a) - betaln(a, a + rest)  # may be huge where the rest is tiny: stay in logs
+    inner = np.exp(front + (a + rest - 1) * np.log1p(-y)) * betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
+    both = float(_WEIGHTS @ inner) / 2
     return 2 * single - both * (1 - 1e-9)
 
 
 def gohari_epsilon(gamma: float, *, r: float, alpha: float, total: float) -> float:
-    """ε(γ); the two log-beta functions are at most a few digits apart for tables that fit in memory."""
-    front = betaln(alpha, r * total + alpha) - betaln(alpha + r, r * total + alpha - r)
-    return float(front) + r * (math.log1p(-gamma) - math.log(gamma))
+    """ε(γ), rounded up by more than the error of the two log-beta functions."""
+    first = float(betaln(alpha, r * total + alpha))
+    second = float(betaln(alpha + r, r * total + alpha - r))
+    value = first - second + r * (math.log1p(-gamma) - math.log(gamma))
+    return value * (1 + 1e-12) + 1e-14 * (abs(first) + abs(second))
 
 
 def gohari_guarantee(*, r: float, alpha: float, total: float, cells: int, delta: float) -> float:

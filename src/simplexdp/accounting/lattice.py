@@ -4,8 +4,8 @@ Everything is computed under the tilted law P_c ∝ P·e^{cL}, with c > 0 near t
 
     δ(ε) = E_P (1 − e^{ε−L})₊ = e^{K(c)−cε} · E_c φ(L − ε),   φ(y) = e^{−cy} (1 − e^{−y})₊ ≤ φ_max.
 
-The expectation is of the order of φ_max there however small δ is, and whatever is left out of a window under the
-tilted law costs at most φ_max times its mass.
+The expectation is of the order of φ_max there however small δ is, and whatever is left out of a window under
+the tilted law costs at most φ_max times its mass.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
 from simplexdp.errors import InvalidArgument, NumericalError
 
 _EPS = float(np.finfo(np.float64).eps)
-_UNDERFLOW = -690.0
-"""Where Chernoff's bound of δ is below e^−690 = 2e-300, that is the answer."""
+_UNDERFLOW = -600.0
+"""Where Chernoff's bound of δ is below e^−600 = 3e-261, that is the answer."""
 _HOEFFDING = 1e-7
 """Share of the spread that the lower bound gives up."""
 
@@ -40,13 +40,13 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
     """Bounds of δ(ε) of the composition of terms with multiplicities.
 
     One term, two terms, or any number of terms on a common lattice: exact up to rounding. Other compositions
-    put each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P and
-    under Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots",
+    put each loss on a fine grid by splitting every atom between its two neighbours so that its mass under P
+    and under Q is kept. That is a mean-preserving spread of e^{−L}, so δ can only grow ("connect the dots",
     Doroshenko et al. 2022); the grid is chosen so that it grows by about `tolerance` relatively.
 
     >>> from simplexdp.accounting.discrete import RandomisedResponseTerm
     >>> print(f"{lattice_delta([(RandomisedResponseTerm(epsilon=1.0), 2)], 1.0).upper:.12f}")
-    0.337834918082
+    0.337834712147
     """
     if not math.isfinite(epsilon):
         raise InvalidArgument("epsilon", "a finite number", got=epsilon)
@@ -89,6 +89,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
         return K, mean, variance
 
     _, mean, variance = cumulants(0.0)
+    variance = max(variance, 1e-300)  # noise far below one count leaves a single atom
     gap = epsilon - mean
     root = math.hypot(gap, 2 * math.sqrt(variance))
     # The Gaussian's saddle point with the −ln(1+c) left out: variance·c² − gap·c − 1 = 0.
@@ -98,7 +99,7 @@ def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[f
     for _ in range(60):
         K, mean, variance = cumulants(c)
         exponent = K - c * epsilon
-        if exponent < _UNDERFLOW:
+        if exponent < _UNDERFLOW or variance * c * c < 1e-6:  # all mass on the largest loss already
             break
         slope = mean - epsilon - 1 / c - 1 / (1 + c)
         low, high = (low, c) if slope > 0 else (c, high)
@@ -139,14 +140,14 @@ def _tail_integrals(losses: FloatArray, masses: FloatArray) -> tuple[FloatArray,
 def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
     """δ of one or two lists: for each atom of the first, the profile of the second at what remains of ε."""
     first, second = lists if len(lists) == 2 else (Atoms(np.zeros(1), np.zeros(1)), lists[0])
-    log_scale, masses, range_ = 0.0, [], 0.0
+    log_scale, log_front, masses, range_ = 0.0, -c * epsilon, [], 0.0
     for atoms in (first, second):
         exponents = atoms.log_probabilities + c * atoms.losses
         K = log_sum_exp(exponents)
         mean = float(np.exp(exponents - K) @ atoms.losses)
         # Centred at the tilted mean, the untilted masses are of order one where it matters.
         masses.append(np.exp(atoms.log_probabilities + (c * mean - K)))
-        log_scale += K - c * mean
+        log_scale, log_front = log_scale + K - c * mean, log_front + K
         range_ += float(atoms.losses[-1] - atoms.losses[0])
     tail, f = _tail_integrals(second.losses, masses[1])
 
@@ -160,7 +161,6 @@ def _sweep(lists: Sequence[Atoms], epsilon: float, c: float) -> Bounds:
         return math.exp(log_scale) * float(np.sum(np.sort(masses[0][inside] * profile)))
 
     # What the lists leave out, and the rounding of sums, losses and logarithms.
-    log_front = sum(log_sum_exp(a.log_probabilities + c * a.losses) for a in lists) - c * epsilon
     share = math.expm1(sum(math.log1p(a.cut) for a in lists))
     cut = math.exp(log_front) * _largest_phi(c) * share
     size = len(first.losses) + len(second.losses)
@@ -182,7 +182,7 @@ def _convolve(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float, c: float
     value, noise = law.expectation(c, epsilon - slack)
     log_front = law.log_scale - c * epsilon
     upper = math.exp(log_front) * (value + noise + largest_phi * missing) * (1 + rounding)
-    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a], and under the tilted
+    # With L' = L + U the spread loss, δ_L(ε) ≥ δ_L'(ε+a) − E_P[(1 − e^{ε+a−L'})₊; U > a]; under the tilted
     # law U is a sum of `spread` independent steps of width h and mean at most (1+c)h²/4 each (Hoeffding).
     shift = 0.0
     if law.spread:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check_order, check_whole
+from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check_not_negative, check_order, check_whole
 from ..errors import InvalidArgument
 from ..numerics.roots import Interval, largest_that_fits, smallest_that_fits
-from .composition import ROUNDING, Bag, Composition, merge
+from .composition import Bag, Composition, merge
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,11 @@ class PrivacyLoss:
         if [epsilon, delta, order].count(None) != 2:
             raise InvalidArgument("bounds", "asked for one of epsilon, delta and order")
         if order is not None:
-            values = [_rate(c, check_order(order) - 1) for c in self._compositions]
-            value = max(values)
-            return Interval(value * (1 - ROUNDING), value * (1 + ROUNDING))
+            intervals = [c.rate_bounds(check_order(order) - 1) for c in self._compositions]
+            return Interval(max(i.lower for i in intervals), max(i.upper for i in intervals))
         if epsilon is not None:
-            if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon >= 0):
-                raise InvalidArgument("epsilon", "a finite number, 0 or more", got=epsilon)
-            intervals = [c.delta(float(epsilon)) for c in self._compositions]
+            epsilon = check_not_negative("epsilon", epsilon)
+            intervals = [c.delta(epsilon) for c in self._compositions]
             return Interval(max(i.lower for i in intervals), max(i.upper for i in intervals))
         return self._epsilon_bounds(check_fraction("delta", delta or 0.0))
 

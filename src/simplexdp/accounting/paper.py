@@ -85,7 +85,7 @@ def algorithm1(
     if g is None:
         # Rounded well inside, so that the bound at these r, α holds at any precision; costs 1e-12 of ε.
         r = _newton(order, epsilon * (1 - 1e-12), s, 3 * slope)
-        return r, 1 + 4 * slope * r * (1 + 4e-16)
+        return r, math.nextafter(1 + 4 * slope * r * (1 + 1e-15), math.inf)
 
     def spent(r: float) -> float:
         extra = g(r)
@@ -95,7 +95,7 @@ def algorithm1(
 
     target = epsilon * (1 - 1e-12)
     r = largest_that_fits(lambda x: math.log(spent(x)) - math.log(target), 1.0, rtol=1e-13)
-    return r, (1 + g(r) + slope * r) * (1 + 4e-16)
+    return r, (1 + g(r) + slope * r) * (1 + 1e-15)
 
 
 def _newton(order: float, epsilon: float, s: Sensitivity, g_slope: float) -> float:

@@ -32,12 +32,23 @@ def open_stream(source: Any, request: Request) -> Source:
     kind = type(source).__name__
     label = f"the {type(source).__module__.partition('.')[0]} {kind}"
     rows = None
-    if type(source).__module__.partition(".")[0] == "polars":
-        rows = source.height if hasattr(source, "height") else len(source)
+    if type(source).__module__.partition(".")[0] == "polars" and hasattr(source, "height"):
+        rows = source.height
         source = source.select([name for name in request.names if name in source.columns])
     with engine_errors(f"{label} could not be read as an Arrow stream"):
         reader = pa.RecordBatchReader.from_stream(source)
     return open_reader(reader, label, rows)
+
+
+def open_lazy(frame: Any, request: Request) -> Source:
+    """A polars LazyFrame, computed in batches."""
+    with engine_errors("the polars LazyFrame could not be started"):
+        names = frame.collect_schema().names()
+        if set(request.names) <= set(names):
+            frame = frame.select(request.names)
+        frames = iter(frame.collect_batches(chunk_size=request.rows))
+    part = Part(label="the polars LazyFrame", schema=None, batches=_flat(frames))
+    return Source(parts=iter([part]))
 
 
 def open_reader(reader: Any, label: str, rows: int | None = None) -> Source:

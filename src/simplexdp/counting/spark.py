@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..errors import MissingExtra, SourceError
-from .encode import ColumnSpec
 from .kernel import Layout
 from .persons import PersonSample
 from .run import BatchEncoder, Counter
@@ -61,11 +60,13 @@ def count_frame(
         narrow = _narrow(frame, request)
     seed = None
     if generator is not None:
-        narrow = narrow.repartition("`" + _escaped(request.person or "") + "`")  # all rows of a person in one place
+        narrow = narrow.repartition(f"c{request.names.index(request.person or '')}")  # a person in one place
         seed = generator.integers(0, 1 << 63, 4).tolist()
-    work = _worker(request.specs, layout, request.person, rows_per_person, seed)
+    work = _worker(request, layout, rows_per_person, seed)
     cells = layout.cells()
-    reducers = max(1, min(64, math.ceil(cells / _CHUNK)))
+    # The choice of rows is made anew when a lost partition is counted again. One reducer sees all chunks of
+    # one attempt; several could add chunks of two choices, and a person would count more than m times.
+    reducers = 1 if seed is not None else max(1, min(64, math.ceil(cells / _CHUNK)))
     with engine_errors(f"{_LABEL}: the job did not finish", "An executor may have died; the Spark logs tell."):
         merged = narrow.mapInArrow(work, _FIELDS).repartition(reducers, "chunk").mapInArrow(_merge, _FIELDS)
         found = merged.collect()
@@ -89,11 +90,9 @@ def _narrow(frame: Any, request: Request) -> Any:
         if columns.count(name) != 1:
             found = "is there more than once" if name in columns else "is missing"
             raise SourceError(f"{_LABEL}: column {name!r} {found}.")
-    return frame.select(*["`" + _escaped(name) + "`" for name in request.names])
-
-
-def _escaped(name: str) -> str:
-    return name.replace("`", "``")
+    # Plain names inside the job: mapInArrow stumbles over dots and backticks in a name.
+    chosen = ["`" + name.replace("`", "``") + "`" for name in request.names]
+    return frame.select(*[frame[name].alias(f"c{place}") for place, name in enumerate(chosen)])
 
 
 def _ship() -> None:
@@ -109,14 +108,9 @@ def _ship() -> None:
         )
 
 
-def _worker(
-    specs: Sequence[ColumnSpec],
-    layout: Layout,
-    person: str | None,
-    rows_per_person: int | None,
-    seed: list[int] | None,
-) -> Any:
+def _worker(request: Request, layout: Layout, rows_per_person: int | None, seed: list[int] | None) -> Any:
     """The first stage, as a function that carries all it needs."""
+    specs, names, person = request.specs, request.names, request.person
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         sample = None
@@ -124,14 +118,14 @@ def _worker(
             from pyspark import TaskContext
 
             # One stream of random numbers a partition, all from the entropy that was passed in.
-            task = TaskContext.get()
-            key = np.random.SeedSequence([*seed, 0 if task is None else task.partitionId()])
+            partition = TaskContext.get().partitionId()  # type: ignore[union-attr]  # inside a task there is one
+            key = np.random.SeedSequence([*seed, partition])
             sample = PersonSample(person, rows_per_person, np.random.Generator(np.random.Philox(key)))
         encoder = BatchEncoder(specs, person, layout.block_rows())
         counter = Counter(specs, layout, sample)
         try:
             for batch in batches:
-                for block in encoder.blocks(batch, _LABEL):
+                for block in encoder.blocks(batch.rename_columns(names), _LABEL):
                     counter.add(block, _LABEL)
         except SourceError as error:
             # As a result rather than an exception: no retries, and no traceback in the logs.

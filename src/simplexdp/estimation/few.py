@@ -21,8 +21,11 @@ from .simple import projection
 from .values import FloatArray, NoisyCounts
 
 SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
-LOG_SHAPE_SD = 1.5
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.03, 0.005
+"""Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
+LOG_SHAPE_SD = 1.6
+"""Hyper-prior: ln k ~ N(0, (1.6 (1 − 1/d))²): the fewer the cells, the less can be learnt about k."""
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.02
+"""Prior weights of "all probabilities equal" and of "all counts equal"."""
 STEPS = 5
 """Lattice points per standard deviation of the noise."""
 MAX_POINTS = 4000
@@ -162,7 +165,8 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
         log_evidence -= np.array(
             [float(_log_negative_binomial(np.array(total), shape * noisy.size, total)) for shape in SHAPES]
         )
-    prior = np.exp(-0.5 * (np.log(SHAPES[:-1]) / LOG_SHAPE_SD) ** 2)
+    spread = LOG_SHAPE_SD * (1 - 1 / noisy.size)
+    prior = np.exp(-0.5 * (np.log(SHAPES[:-1]) / spread) ** 2)
     prior = np.append(prior / prior.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
     log_model = np.append(log_evidence + np.log(prior), _equal_evidence(law, mean))
     model = np.exp(log_model - log_model.max())

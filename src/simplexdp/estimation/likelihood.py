@@ -161,7 +161,7 @@ def _laplace_bins(edges: FloatArray, centre: FloatArray, width: FloatArray) -> M
         small = length < 1e-3
         mean = np.where(small, length / 2, 1 - length * ratio / safe)
         second = np.where(small, length**2 / 3, 2 - (length**2 + 2 * length) * ratio / safe)
-        log_mass = -near / scale + np.log(safe)
+        log_mass = np.where(length > 0, -near / scale + np.log(safe), -np.inf)
         pieces.append((log_mass, near + scale * mean, scale**2 * (second - mean**2)))
     (log_r, mean_r, var_r), (log_l, mean_l, var_l) = pieces
     log_mass = np.logaddexp(log_r, log_l)

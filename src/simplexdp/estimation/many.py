@@ -77,12 +77,12 @@ def many_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, ManyPosterio
         noisy.total,
         mean,
         law.log_at(np.full((1, 1), mean))[:, 0],
-        floor=1e-3 * values.size * noisy.variance,
+        noisy.scale,
     )
     log_prior, tilt = mixture_prior(
         edges, bins, law.centre, cells.counts, noisy.total, total, population, noisy.scale, noisy.slope
     )
-    found = match_total(log_prior, bins, law.centre, cells.counts, noisy.total, start=tilt, steps=30)
+    found = match_total(log_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=tilt, steps=60)
     centre, width, weights = law.centre + found.tilt * law.width**2, law.width, found.weights
     posterior_mean, variance = found.mean, found.variance
     if noisy.total is not None and values.size <= CAVITY_CELLS:

@@ -14,10 +14,10 @@ from .values import CellPosterior, Estimate, FloatArray, NoisyCounts
 
 Method = Literal["posterior-mean", "truncated-normal", "projection", "clip", "clip-tiny", "raw"]
 
-FEW = 8
+FEW = 6
 """Tables up to this size get the exact posterior: there is too little in them to learn a prior from."""
-LEAST_COUNT = 1e-12
-"""No probability is below this share of the total, so that every logarithm is finite."""
+LEAST_SHARE = 1e-12
+"""No count is taken below this share of the total, so that every logarithm is finite."""
 
 
 def estimate(noisy: NoisyCounts, method: Method = "posterior-mean") -> Estimate:
@@ -47,7 +47,7 @@ def estimate(noisy: NoisyCounts, method: Method = "posterior-mean") -> Estimate:
         deviations = np.sqrt(noisy.noise_variance(noisy.values.ravel()))
     shape = noisy.values.shape
     return Estimate(
-        probabilities=_normalise(counts).reshape(shape),
+        probabilities=_normalise(counts, noisy.likely_total).reshape(shape),
         standard_errors=(deviations / noisy.likely_total).reshape(shape),
         name=method,
         noisy=noisy,
@@ -55,7 +55,6 @@ def estimate(noisy: NoisyCounts, method: Method = "posterior-mean") -> Estimate:
     )
 
 
-def _normalise(counts: FloatArray) -> FloatArray:
-    shares = counts / counts.sum()
-    shares = np.maximum(shares, LEAST_COUNT)
-    return np.asarray(shares / shares.sum())
+def _normalise(counts: FloatArray, total: float) -> FloatArray:
+    floored = np.maximum(counts, LEAST_SHARE * max(total, 1.0))
+    return np.asarray(floored / floored.sum())

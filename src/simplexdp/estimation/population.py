@@ -20,7 +20,7 @@ SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
 """Dirichlet-multinomial shapes k; ∞ is Poisson: all probabilities equal."""
 LOG_SHAPE_SD = 1.5
 """Hyper-prior: ln k ~ N(0, this²)."""
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.03, 0.005
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.005
 """Prior weights of "all probabilities equal" and "all counts equal"."""
 
 
@@ -47,15 +47,15 @@ def population_prior(
     total: float | None,
     mean: float,
     log_at_mean: FloatArray,
-    floor: float,
+    scale: float,
 ) -> Population:
-    """Average NB(k, mean) over k, Poisson and "all equal" by evidence; variances are at least `floor`."""
+    """Average NB(k, mean) over k, Poisson and "all equal" by evidence."""
     cells = float(counts.sum())
     evidence, priors, tilts, variances = [], [], [], []
     tilt = 0.0
     for shape in SHAPES:
         prior = negative_binomial(edges, float(shape), mean)
-        found = match_total(np.log(prior), bins, reference, counts, total, start=tilt, tolerance=0.02)
+        found = match_total(np.log(prior), bins, reference, counts, total, scale, start=tilt, tolerance=0.02)
         tilt = found.tilt
         variance = float(counts @ found.variance)
         log_evidence = float(counts @ found.log_evidence)
@@ -71,7 +71,7 @@ def population_prior(
     log_weights = np.append(log_weights, float(counts @ log_at_mean) + math.log(EQUAL_WEIGHT))
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
-    variance = max(float(weights[:-1] @ np.array(variances)), floor)
+    variance = max(float(weights[:-1] @ np.array(variances)), 1e-3 * cells * scale * scale)
     limit = 3 / math.sqrt(variance)  # a larger tilt means the population misfits, which the mixture will mend
     return Population(
         prior=weights @ np.array([*priors, all_equal(edges, mean)]),

@@ -50,6 +50,7 @@ def match_total(
     reference: FloatArray,
     counts: FloatArray,
     total: float | None,
+    scale: float,
     *,
     start: float = 0.0,
     steps: int = 8,
@@ -66,7 +67,7 @@ def match_total(
         if abs(gap) <= tolerance * math.sqrt(spread) + 1e-9 * total:
             break
         low, high = (low, tilt) if gap > 0 else (tilt, high)  # the sum of the means grows with the tilt
-        limit = 2 / math.sqrt(spread / float(counts.sum()))
+        limit = min(2 / math.sqrt(spread / float(counts.sum())), 4 / scale + abs(tilt))
         step = min(max(gap / spread, -limit), limit)
         new = tilt - step
         if not low < new < high and math.isfinite(low + high):

@@ -129,8 +129,9 @@ class Estimate:
         "posterior" (the default where the method has a posterior): hold with probability `level` on average
         over the cells of tables like this one. Shortest, but small non-zero cells among many empty ones are
         missed more often. "frequentist": from the noise alone; every single cell is covered with probability
-        `level`, whatever the table. Under add-remove the unknown total costs the frequentist kind a fifth of
-        its error probability.
+        `level`, whatever the table (approximately where the noise grows with the count: a normal stands for
+        the gamma). Under add-remove the unknown total costs the frequentist kind a fifth of its error
+        probability; the posterior kind takes the estimated total as it is.
         """
         check_fraction("level", level)
         if kind is None:

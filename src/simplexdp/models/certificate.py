@@ -9,8 +9,8 @@ from typing import Any
 from .guarantee import Guarantee
 
 _RELATIONS = {
-    "replace-one": "one {unit} is replaced by any other; the number of records is public",
-    "add-remove": "one {unit} is added or removed; the number of records is private",
+    "replace-one": "one {unit} is replaced by any other; the number of {units} is public",
+    "add-remove": "one {unit} is added or removed; the number of {units} is private",
 }
 
 
@@ -47,9 +47,12 @@ def certify(
     """The certificate of releases with this guarantee."""
     views = guarantee.views()
     unit = guarantee.unit if guarantee.rows == 1 else f"person with up to {guarantee.rows} rows"
-    relation = _RELATIONS[guarantee.neighbours].format(unit=unit)
-    kinds = sorted({mechanism.name for mechanism in guarantee.mechanisms})
-    tables = len(guarantee.mechanisms)
+    relation = _RELATIONS[guarantee.neighbours].format(unit=unit, units=f"{guarantee.unit}s")
+    names = [mechanism.name for mechanism in guarantee.mechanisms]
+    looks, sums = names.count("gaussian-tables"), names.count("noisy-sum")
+    kinds = sorted({*names, *(["gaussian"] if looks else [])} - {"noisy-sum", "gaussian-tables"})
+    parts = f"{len(names) - looks - sums} table(s)" + (", a second look at each of them" if looks else "")
+    parts += f" and {sums} noisy sums" if sums else ""
     if not_private:
         promise = "No promise is made. The numbers below would hold if the reasons were removed."
     else:
@@ -58,13 +61,13 @@ def certify(
             for delta, value in views["epsilon_at_delta"].items()
         )
         promise = (
-            f"Differential privacy for {tables} table(s) together, by the {', '.join(kinds)} mechanism: whatever else "
-            f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact or "
-            f"rounded up; the proof is on the documentation page of the mechanism."
+            f"Differential privacy for {parts} together, by the {', '.join(kinds)} mechanism: whatever else "
+            f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact "
+            f"or rounded up; the proof is on the documentation page of the mechanism."
         )
     assumed = ["the columns, their values, bins and rules in the schema" if schema_origin else "the number of cells"]
-    if guarantee.total_is_public:
-        assumed.append("the number of records")
+    if guarantee.neighbours == "replace-one":
+        assumed.append(f"the number of {guarantee.unit}s")
     if schema_origin == "public":
         assumed.append("the data that the schema was taken from, as stated by its author")
     not_covered = [

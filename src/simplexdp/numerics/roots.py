@@ -22,15 +22,20 @@ class Interval:
 
 
 _LARGEST_LOG = 700.0
+_UNUSED = 1e-7
+"""Where the excess is steep, the search goes on below `rtol` until less than this is left."""
 
 
-def smallest_that_fits(excess: Callable[[float], float], start: float, *, rtol: float = 1e-10) -> float:
+def smallest_that_fits(
+    excess: Callable[[float], float], start: float, *, rtol: float = 1e-10, near: float = 0.5
+) -> float:
     """The smallest x > 0 with excess(x) ≤ 0, for an excess that decreases in x, to `rtol` from above.
 
     The answer is always a point at which `excess` was evaluated and found not positive. Returns infinity when no
-    finite x fits. `excess` may return inf where the quantity behind it is infinite.
+    finite x fits. `excess` may return inf where the quantity behind it is infinite. `near` is how far, in ln x, the
+    answer is thought to be from the start.
     """
-    return math.exp(_search(lambda t: excess(math.exp(t)), math.log(start), rtol))
+    return math.exp(_search(lambda t: excess(math.exp(t)), math.log(start), rtol, near))
 
 
 def largest_that_fits(excess: Callable[[float], float], start: float, *, rtol: float = 1e-10) -> float:
@@ -38,9 +43,9 @@ def largest_that_fits(excess: Callable[[float], float], start: float, *, rtol: f
     return math.exp(-_search(lambda t: excess(math.exp(-t)), -math.log(start), rtol))
 
 
-def _search(excess: Callable[[float], float], start: float, rtol: float) -> float:
+def _search(excess: Callable[[float], float], start: float, rtol: float, near: float = 0.5) -> float:
     """The smallest t with excess(t) ≤ 0, found by bracketing and the ITP method on finite values."""
-    step, t, value = 0.5, start, excess(start)
+    step, t, value = near, start, excess(start)
     if value <= 0:
         high, f_high, low, f_low = t, value, -math.inf, math.inf
         while not low > -math.inf:
@@ -66,7 +71,7 @@ def _search(excess: Callable[[float], float], start: float, rtol: float) -> floa
             else:
                 low, f_low = t, value
     side = 0
-    while high - low > rtol:
+    while high - low > rtol or f_high < -_UNUSED:
         middle = 0.5 * (low + high)
         if math.isfinite(f_low) and math.isfinite(f_high) and f_low > f_high:
             # Illinois false position, kept off the ends so that both sides of the bracket shrink.

@@ -1,0 +1,125 @@
+"""`simplexdp ledger`: start, show, verify and export the record of what each data set has spent."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..budget import check_neighbours
+from ..errors import InvalidArgument
+from ..ledger import Ledger
+from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
+
+app = typer.Typer(help="Start, show, verify and export a ledger of spent budgets.", no_args_is_help=True)
+File = Annotated[Path, typer.Argument(help="The ledger, an SQLite file.")]
+
+
+@app.command()
+def create(
+    file: File,
+    epsilon: Annotated[float | None, typer.Option(help="ε of the budget of each data set.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")] = None,
+    order: Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")] = None,
+    neighbours: NeighboursOption = "replace-one",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A data set that may be charged; repeat it. Any name if not given.")
+    ] = None,
+) -> None:
+    """Start a ledger; an existing file is kept."""
+    if os.path.lexists(file):
+        raise InvalidArgument("file", "a new path", got=str(file), hint="A ledger is never overwritten.")
+    ledger = Ledger.open(
+        file,
+        budget=budget_from(epsilon, delta, order),
+        neighbours=check_neighbours(neighbours),
+        datasets=dataset or None,
+    )
+    terms = ledger.terms
+    typer.echo(
+        f"{terms.budget} for each data set under {terms.neighbours}; the filter spends ε = {terms.limit:.6g} "
+        f"at Rényi order {terms.order:g}."
+    )
+
+
+@app.command()
+def show(file: File, as_json: Json = False) -> None:
+    """What each data set has spent and has left."""
+    ledger = Ledger.open(file)
+    terms = ledger.terms
+    charges = Counter(entry.body["dataset"] for entry in ledger.entries() if entry.kind == "charge")
+    rows = [_row(ledger, dataset, charges[dataset]) for dataset in ledger.datasets]
+    if as_json:
+        print_json(
+            {
+                "budget": str(terms.budget),
+                "neighbours": terms.neighbours,
+                "order": terms.order,
+                "limit": terms.limit,
+                "datasets": rows,
+            }
+        )
+        return
+    print_table(
+        f"{terms.budget} for each data set under {terms.neighbours}",
+        ["data set", "charges", "spent", "left", "ε left at δ"],
+        [
+            [
+                row["dataset"],
+                str(row["charges"]),
+                *(number(row[key]) for key in ("spent", "left", "epsilon_left")),
+            ]
+            for row in rows
+        ],
+        note=f"spent and left: Rényi ε at order {terms.order:g}, of {terms.limit:.6g}.",
+    )
+
+
+def _row(ledger: Ledger, dataset: str, charges: int) -> dict[str, Any]:
+    spent, left = ledger.spent(dataset), ledger.remaining(dataset)
+    return {
+        "dataset": dataset,
+        "charges": charges,
+        "spent": spent.rdp,
+        "left": left.rdp,
+        "epsilon_spent": None if left.delta is None else spent.epsilon(),
+        "epsilon_left": None if left.delta is None else left.epsilon(),
+    }
+
+
+@app.command()
+def verify(
+    file: File,
+    anchor: Annotated[str | None, typer.Option(help="number:hash noted earlier, which must still be there.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check every page, hash and sum; the anchor it prints is worth keeping elsewhere."""
+    found = Ledger.open(file).verify(anchor=anchor)
+    if as_json:
+        print_json({"intact": True, "entries": found.entries, "anchor": found.anchor, "unsealed": found.unsealed})
+        return
+    typer.echo(f"intact: {found.entries} entries, {len(found.unsealed)} charge(s) without a recorded release")
+    typer.echo(f"anchor: {found.anchor}")
+
+
+@app.command()
+def export(
+    file: File, out: Annotated[Path | None, typer.Option(help="Where to write; an existing file is kept.")] = None
+) -> None:
+    """All entries as JSON."""
+    import json
+
+    ledger = Ledger.open(file)
+    document = {"anchor": ledger.verify().anchor, "entries": [entry.as_dict() for entry in ledger.entries()]}
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8", newline="\n") as target:
+            target.write(text)
+    except OSError as error:
+        raise InvalidArgument("--out", f"a new file that can be written ({error.strerror})", got=str(out)) from None

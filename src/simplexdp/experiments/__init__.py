@@ -1,0 +1,1 @@
+"""The paper reproduced: methods, problems, figures, a resumable runner and a report."""

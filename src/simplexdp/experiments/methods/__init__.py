@@ -1,0 +1,1 @@
+"""One small class for each method: counts and a budget in, probabilities of every row out."""

@@ -1,0 +1,424 @@
+"""A scikit-learn classifier: differentially private naive Bayes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .budget import Budget, Neighbours
+from .errors import InvalidArgument, MissingExtra, PrivacyError, SourceError
+from .estimation import Method
+from .models import Certificate
+from .models.naive_bayes import NaiveBayesModel
+from .naive_bayes import encode_batches, fit_naive_bayes
+from .pipeline import LedgerLike
+from .planning import Calibration, MechanismName, Split
+from .sampling.entropy import Entropy
+from .schema import Categories, Schema
+from .schema.derive import derive_columns
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_array, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+except ImportError:  # pragma: no cover - the tests have it
+    raise MissingExtra("scikit-learn", "learn") from None
+
+Domain = Literal["declared", "from-data"]
+
+
+class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Naive Bayes whose tables are released with differential privacy.
+
+    The guarantee needs to know which values can occur before it sees the rows, so categories, bins and classes are
+    declared: `schema` names the features (and the class, or `classes` lists its values).
+
+    >>> import pandas as pd
+    >>> from simplexdp import Schema
+    >>> from simplexdp.learn import NaiveBayes
+    >>> rows = pd.DataFrame({"smoker": ["no", "yes"] * 200, "region": ["north", "south", "south", "north"] * 100})
+    >>> ill = pd.Series([False, True] * 200, name="ill")
+    >>> schema = Schema.of(smoker=["no", "yes"], region=["north", "south"], ill=[False, True])
+    >>> model = NaiveBayes(epsilon=2.0, delta=1e-6, schema=schema, random_state=0).fit(rows, ill)
+    >>> model.predict(pd.DataFrame({"smoker": ["yes", "no"], "region": ["north", "north"]}))
+    array([ True, False])
+    >>> model.certificate_.private  # a seeded draw is for tests only; leave random_state out
+    False
+
+    Args:
+        epsilon: of the (ε, δ) budget for the whole fit.
+        delta: of the same.
+        budget: any other budget, such as `Budget.rdp(order=5, epsilon=0.1)`, in place of epsilon and delta.
+        schema: the declared columns. For arrays without names its columns are taken in order.
+        target: the class column of the schema; by default the name of `y`, or the one column that `X` lacks.
+        classes: the class labels, if the schema has no class column.
+        domain: "declared", or "from-data" to read categories, bins and classes off the rows. No budget covers that:
+            everything made so is marked not private.
+        bins: with "from-data", the quantile bins of numeric features.
+        mechanism: "auto", "polya", "dirichlet", "gaussian", "laplace" or "none".
+        calibration: "exact", or "algorithm1" for the paper's.
+        estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
+        neighbours: "replace-one" or "add-remove".
+        split: of the budget over the features: "equal", "cells" (by about the root of the cells) or weights.
+        reweight: buy feature weights and class biases with 30 % of the budget where public facts say that it pays.
+        second_look: release the tables twice, the second time with noise by what the first said about the class.
+        random_state: None draws from the operating system; anything else is repeatable and not private.
+        ledger: charged before anything is drawn.
+        dataset: the name that the ledger knows the data by.
+
+    Attributes:
+        classes_: the labels in increasing order; columns of `predict_proba` follow it.
+        model_: the fitted `NaiveBayesModel`, which can be written to a file.
+        certificate_: what is promised.
+        n_features_in_: number of features.
+        feature_names_in_: their names, where `X` had names.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        budget: Budget | None = None,
+        schema: Schema | None = None,
+        target: str | None = None,
+        classes: Sequence[Any] | None = None,
+        domain: Domain = "declared",
+        bins: int = 10,
+        mechanism: MechanismName = "auto",
+        calibration: Calibration = "exact",
+        estimate: Method = "posterior-mean",
+        neighbours: Neighbours = "replace-one",
+        split: Split = "equal",
+        reweight: bool = True,
+        second_look: bool = True,
+        random_state: int | Entropy | np.random.RandomState | None = None,
+        ledger: LedgerLike | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.budget = budget
+        self.schema = schema
+        self.target = target
+        self.classes = classes
+        self.domain = domain
+        self.bins = bins
+        self.mechanism = mechanism
+        self.calibration = calibration
+        self.estimate = estimate
+        self.neighbours = neighbours
+        self.split = split
+        self.reweight = reweight
+        self.second_look = second_look
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
+
+    # -- fitting --------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+        """Count, charge, draw and estimate.
+
+        Args:
+            X: a pandas, polars or pyarrow table, or a two-dimensional array.
+            y: the labels.
+            refused: sample weights and the like; the message says why.
+        """
+        _refuse(refused)
+        if self.domain not in ("declared", "from-data"):
+            raise InvalidArgument("domain", "'declared' or 'from-data'", got=self.domain)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        self._check_features(X, reset=True)
+        labels = column_or_1d(_plain(y), warn=True)
+        check_classification_targets(labels)
+        features, label, values = self._domain(X, y, labels)
+        names = list(features.names)
+        table = self._table(X, names, list(features))
+        check_consistent_length(table[0], labels)
+        order, codes = _codes(labels, values)
+        rows = pa.table([*table, pa.array(label.values).take(pa.array(codes))], names=[*names, label.name])
+        schema = Schema([*features, label], origin=features.origin)
+        model = self._fit(rows, schema, label.name, names)
+        self._keep(model, values, order)
+        return self
+
+    def fit_source(
+        self,
+        source: Any,
+        *,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        rows_per_person: int | None = None,
+        person: str | None = None,
+    ) -> Self:
+        """Fit from files, a query, a Spark frame or any other source of `simplexdp.count`, in one pass.
+
+        Args:
+            source: the rows with features and class.
+            target: the class column; the parameter of the same name by default.
+            features: the feature columns; all others of the schema by default.
+            rows_per_person: the guarantee is for persons with at most so many rows.
+            person: the column that names the person.
+        """
+        target = self.target if target is None else target
+        if self.schema is None or target is None:
+            raise PrivacyError(_REFUSAL)
+        names = [name for name in self.schema.names if name not in (target, person)]
+        names = names if features is None else list(features)
+        model = self._fit(source, self.schema, target, names, rows_per_person=rows_per_person, person=person)
+        values = np.array(_declared_classes(self.schema, target).values)
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self._keep(model, values, np.argsort(values))
+        return self
+
+    def _fit(self, rows: Any, schema: Schema, target: str, names: Sequence[str], **person: Any) -> NaiveBayesModel:
+        budget = self.budget
+        if budget is None and self.mechanism != "none":
+            budget = Budget(epsilon=self.epsilon, delta=self.delta)
+        return fit_naive_bayes(
+            rows,
+            schema,
+            target,
+            names,
+            budget=budget,
+            mechanism=self.mechanism,
+            calibration=self.calibration,
+            estimate=self.estimate,
+            neighbours=self.neighbours,
+            split=self.split,
+            reweight=self.reweight,
+            second_look=self.second_look,
+            entropy=_entropy(self.random_state),
+            ledger=self.ledger,
+            dataset=self.dataset,
+            **person,
+        )
+
+    def _keep(self, model: NaiveBayesModel, values: NDArray[Any], order: NDArray[np.intp]) -> None:
+        self.model_ = model
+        self.classes_ = values[order]
+        self._order = order
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is promised, in words and as data."""
+        check_is_fitted(self)
+        return self.model_.certificate()
+
+    def _domain(self, X: Any, y: Any, labels: NDArray[Any]) -> tuple[Schema, Categories, NDArray[Any]]:
+        """The schema of the features, the class column, and the labels in the order of its cells."""
+        names = self._names(X)
+        if self.domain == "from-data":
+            values = np.unique(labels)
+            rows = pa.table(dict(zip(names, self._table(X, names, None), strict=True)))
+            found = derive_columns(rows, bins=self.bins, max_distinct=self.bins, other="cell")
+            columns = [type(column)(**column.model_dump() | {"missing": "cell"}) for column in found]
+            schema = Schema(columns, origin="from-data")
+            return schema, _class_column(values, _free_name(self.target or "class", names)), values
+        if self.schema is None:
+            raise PrivacyError(_REFUSAL)
+        wanted = self.target or getattr(y, "name", None)
+        if self.classes is not None:
+            schema = _without(self.schema, wanted)
+            values = np.asarray(self.classes)
+            if values.ndim != 1 or len(np.unique(values)) != values.size or not values.size:
+                raise InvalidArgument("classes", "labels that are all different")
+            name = wanted if isinstance(wanted, str) else "class"
+            column = _class_column(values, _free_name(name, schema.names))
+        else:
+            left = [name for name in self.schema.names if name not in names]
+            if wanted not in self.schema and len(left) == 1 and len(self.schema) == len(names) + 1:
+                wanted = left[0]
+            column = _declared_classes(self.schema, wanted)
+            schema = _without(self.schema, wanted)
+            values = np.array(column.values)
+        if _is_named(X) or hasattr(X, "column_names"):
+            differing = sorted(set(names) ^ set(schema.names))
+            if differing:
+                raise InvalidArgument(
+                    "X", "a table with the feature columns of the schema", hint=f"They differ in: {differing[:10]}."
+                )
+            schema = schema.select(names)
+        elif len(schema) != self.n_features_in_:
+            raise InvalidArgument(
+                "X", f"an array with the {len(schema)} features of the schema", got=self.n_features_in_
+            )
+        return schema, column, values
+
+    # -- prediction -----------------------------------------------------------------------------------------------
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """ln P(class | row), rows × classes in the order of `classes_`."""
+        check_is_fitted(self)
+        self._check_features(X, reset=False)
+        schema, names = self.model_.schema, list(self.model_.features)
+        assert schema is not None
+        table = self._table(X, names, [schema[name] for name in names])
+        batch = pa.record_batch(table, names=names)
+        (codes,) = encode_batches(self.model_, [batch], "X")
+        return np.ascontiguousarray(self.model_.predict_log_proba(codes)[:, self._order])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """P(class | row), rows × classes in the order of `classes_`."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of every row."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    # -- input ----------------------------------------------------------------------------------------------------
+
+    def _check_features(self, X: Any, *, reset: bool) -> None:
+        """Number and names of the features, by scikit-learn's rules; the values are checked by the encoder."""
+        if hasattr(X, "column_names") or _is_named(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=self._finite())
+
+    def _names(self, X: Any) -> list[str]:
+        if hasattr(X, "column_names"):  # a pyarrow table
+            return list(X.column_names)
+        if _is_named(X):
+            return list(X.columns)
+        if self.schema is not None and self.domain == "declared":
+            known = [name for name in self.schema.names if name != self.target]
+            return known[: self.n_features_in_]
+        return [f"x{i}" for i in range(self.n_features_in_)]
+
+    def _table(self, X: Any, names: list[str], columns: Sequence[Any] | None) -> list[Any]:
+        """The features as Arrow arrays."""
+        if hasattr(X, "column_names"):
+            return [X[name].combine_chunks() for name in names]
+        if _is_named(X):
+            return [_arrow(name, X[name], _kind(columns, i)) for i, name in enumerate(names)]
+        array = check_array(X, dtype=None, ensure_all_finite=self._finite())
+        return [_arrow(name, array[:, i], _kind(columns, i)) for i, name in enumerate(names)]
+
+    def _finite(self) -> bool | str:
+        return "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        declared = self.schema is not None and any(column.has_missing for column in self.schema)
+        tags.input_tags.allow_nan = self.domain == "from-data" or declared
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+_REFUSAL = (
+    "Categories, bins and classes read off sensitive rows reveal them: a rare value is there or not. Declare them with "
+    "schema= (Schema.of, or a file begun with `simplexdp schema draft`) and target= or classes=, or take them from "
+    "public data (Schema.from_public). For no privacy say domain='from-data'; all that is made is then marked so."
+)
+
+
+def _refuse(refused: Mapping[str, Any]) -> None:
+    given = sorted(name for name, value in refused.items() if value is not None)
+    if "sample_weight" in given:
+        raise InvalidArgument(
+            "sample_weight",
+            "left out",
+            hint="A weight changes how much one record can move a count, and the noise is calibrated for one.",
+        )
+    if given:
+        raise TypeError(f"fit() got unexpected arguments: {', '.join(given)}")
+
+
+def _entropy(random_state: Any) -> Entropy | int | None:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return random_state  # type: ignore[no-any-return]  # checked by entropy_from
+
+
+def _plain(y: Any) -> Any:
+    """Labels as an array, whatever frame they came in."""
+    if isinstance(y, (pa.Array, pa.ChunkedArray)):
+        return y.to_numpy(zero_copy_only=False) if isinstance(y, pa.Array) else y.to_numpy()
+    return y.to_numpy() if hasattr(y, "to_numpy") else y
+
+
+def _codes(labels: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The order that sorts the class values, and the position of every label among them."""
+    order = np.argsort(values)
+    ordered = values[order]
+    if labels.dtype.kind in "OUS" or ordered.dtype.kind in "OUS":
+        labels, ordered = labels.astype(object), ordered.astype(object)
+        known = {value: i for i, value in enumerate(values)}
+        try:
+            return order, np.array([known[label] for label in labels], dtype=np.intp)
+        except (KeyError, TypeError):
+            raise SourceError("y: some labels are not declared classes.") from None
+    place = np.minimum(np.searchsorted(ordered, labels), len(ordered) - 1)
+    if not np.array_equal(ordered[place], labels):
+        raise SourceError("y: some labels are not declared classes.")
+    return order, order[place]
+
+
+def _declared_classes(schema: Schema, name: object) -> Categories:
+    column = schema[name] if isinstance(name, str) and name in schema else None
+    if not isinstance(column, Categories):
+        raise InvalidArgument(
+            "target", "the class column of the schema", got=name, hint="Or list the labels with classes=."
+        )
+    return column
+
+
+def _without(schema: Schema, name: object) -> Schema:
+    return schema.select([n for n in schema.names if n != name])
+
+
+def _class_column(values: NDArray[Any], name: str) -> Categories:
+    """A schema column of these labels; numbers with a fraction are kept as text."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if all(isinstance(value, float) for value in plain):
+        whole = all(value.is_integer() and abs(value) < 2**53 for value in plain)
+        plain = [int(value) if whole else repr(value) for value in plain]
+    if not all(isinstance(value, (str, int, bool, datetime.date)) for value in plain):
+        raise InvalidArgument("classes", "labels that are text, numbers, booleans or dates")
+    return Categories(plain, name=name)
+
+
+def _is_named(X: Any) -> bool:
+    """Whether this is a frame with text for column names; scikit-learn takes all others for arrays."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _kind(columns: Sequence[Any] | None, index: int) -> str | None:
+    return None if columns is None else columns[index].kind
+
+
+def _arrow(name: str, values: Any, kind: str | None) -> Any:
+    """One column as an Arrow array. Objects become what the schema declares; without one, numbers if they can."""
+    if hasattr(values, "to_arrow"):  # polars
+        found = values.to_arrow()
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    objects = getattr(values, "dtype", None) == np.dtype(object)
+    array = np.asarray(values) if objects else values
+    if objects and kind != "categories":
+        try:
+            array = np.asarray(array, dtype=np.float64)
+        except ValueError:
+            if kind == "numeric":
+                raise SourceError(f"X: column {name!r} is declared numeric and holds something else.") from None
+    try:
+        found = pa.array(array, from_pandas=array.dtype == np.dtype(object))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise SourceError(f"X: column {name!r} has no Arrow type; a column holds one type only.") from None
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

@@ -1,0 +1,9 @@
+"""Settings for all tests; this file also puts the folder on the path, so that tests below can import `reference`."""
+
+from __future__ import annotations
+
+import os
+
+# Many small matrix products on few cores: threads inside BLAS only get in each other's way.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")

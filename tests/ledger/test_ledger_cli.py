@@ -1,0 +1,65 @@
+"""The ledger on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simplexdp import Gaussian
+from simplexdp.cli import app
+from simplexdp.errors import FormatError, SimplexDPError
+from simplexdp.ledger import Ledger, fingerprint
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(app, ["ledger", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "l.db"
+    run("create", path, "--epsilon", 1, "--delta", 1e-5, "--dataset", "clinic", "--dataset", "[red]school")
+    charge = Ledger.open(path).charge(
+        Gaussian(sigma=20.0).loss(), dataset="clinic", description="ages", request_hash=fingerprint(1)
+    )
+    charge.seal(fingerprint(2))
+    return path
+
+
+def test_show(path: Path) -> None:
+    assert "[red]school" in run("show", path)
+    document = json.loads(run("show", path, "--json"))
+    clinic, school = document["datasets"]
+    assert (clinic["dataset"], clinic["charges"], school["charges"]) == ("clinic", 1, 0)
+    assert clinic["spent"] + clinic["left"] == pytest.approx(document["limit"])
+    assert school["epsilon_left"] == pytest.approx(1.0)
+
+
+def test_verify_gives_an_anchor_and_takes_one(path: Path) -> None:
+    document = json.loads(run("verify", path, "--json"))
+    assert document["entries"] == 3
+    assert document["unsealed"] == []
+    assert "intact" in run("verify", path, "--anchor", document["anchor"])
+    with pytest.raises(FormatError):
+        run("verify", path, "--anchor", "1:" + "0" * 64)
+
+
+def test_export(path: Path, tmp_path: Path) -> None:
+    document = json.loads(run("export", path))
+    assert [entry["kind"] for entry in document["entries"]] == ["open", "charge", "seal"]
+    assert document["entries"][2]["release"] == fingerprint(2)
+    run("export", path, "--out", tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == document
+    with pytest.raises(SimplexDPError):
+        run("export", path, "--out", tmp_path / "out.json")
+
+
+def test_create_keeps_an_existing_file(path: Path) -> None:
+    with pytest.raises(SimplexDPError, match="new path"):
+        run("create", path, "--epsilon", 1, "--delta", 1e-5)
+    assert json.loads(run("verify", path, "--json"))["entries"] == 3

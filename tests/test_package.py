@@ -1,0 +1,40 @@
+"""The package itself: its names, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import simplexdp
+
+
+@pytest.mark.parametrize("name", simplexdp.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(simplexdp, name) is not None
+    assert name in dir(simplexdp)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = simplexdp.nonsense
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = [
+        "numpy",
+        "scipy",
+        "pyarrow",
+        "duckdb",
+        "sklearn",
+        "opendp",
+        "pyspark",
+        "pandas",
+        "matplotlib",
+        "pgmpy",
+        "dp_accounting",
+    ]
+    code = f"import sys, simplexdp; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
