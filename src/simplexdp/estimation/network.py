@@ -140,7 +140,17 @@ def _conditional(
         noisy = known.marginal([*columns, node])
         return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
-    pairs = {parent: level([parent], np.repeat(marginal, sizes[parent], axis=0)) for parent in parents}
+    def pair(parent: str) -> _Rows:
+        """Rows around the marginal, or around their own mean where one large row makes the marginal."""
+        rows = level([parent], np.repeat(marginal, sizes[parent], axis=0))
+        count, _ = totals.over([parent])
+        scale = cells * known.marginal([parent, node]).scale + cells
+        weights = count / (count + scale)
+        mean = (weights @ rows.values / weights.sum())[None]
+        again = level([parent], np.repeat(mean, sizes[parent], axis=0))
+        return again if again.log_evidence > rows.log_evidence + cells - 1 else rows
+
+    pairs = {parent: pair(parent) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
     chain = [max(parents, key=lambda p: gain[p])]
     rows = pairs[chain[0]].values
