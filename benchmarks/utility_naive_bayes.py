@@ -1,9 +1,10 @@
-"""Naive Bayes on the eight UCI sets at (5, ε)-RDP: test cross-entropy and accuracy of ours, the paper's and the baselines.
+"""Naive Bayes on the eight UCI sets at (5, ε)-RDP: test cross-entropy and accuracy, ours and the paper's.
 
     SIMPLEXDP_DATA=/path/to/uci python benchmarks/utility_naive_bayes.py [--quick] [--sets adult,bank] [--seeds 3]
 
-The discretisation is the paper's, read off the data, so nothing here is private: draws are seeded, and every method sees
-the same splits. Adult, CreditCard, GermanCredit and Thyroid were used to tune the estimates; the other four were not.
+The discretisation is the paper's, read off the data, so nothing here is private: draws are seeded, and every method
+sees the same splits. Adult, CreditCard, GermanCredit and Thyroid were used to tune the estimates; the other four were
+not.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from simplexdp import Budget, CountTable, Schema
+from simplexdp import Budget, Categories, CellNumbers, CountTable, Schema
 from simplexdp.counting.plan import column_spec
 from simplexdp.counting.run import BatchEncoder
 from simplexdp.models.naive_bayes import NaiveBayesModel
-from simplexdp.naive_bayes import release_naive_bayes
+from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.pipeline import draw_tables
 from simplexdp.planning import plan_tables
 
@@ -42,6 +43,11 @@ class Data:
     labels: NDArray[np.int64]
     sizes: tuple[int, ...]
     classes: int
+
+    @property
+    def schema(self) -> Schema:
+        columns = [Categories(range(size), name=f"x{k}") for k, size in enumerate(self.sizes)]
+        return Schema([*columns, Categories(range(self.classes), name="class")])
 
 
 def load(name: str) -> Data:
@@ -70,12 +76,13 @@ def counts(data: Data, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 def fit(method: str, data: Data, rows: NDArray[np.int64], epsilon: float, seed: int) -> NaiveBayesModel:
     budget = Budget.rdp(order=ORDER, epsilon=epsilon)
+    if method == "ours":
+        columns = {f"x{k}": data.codes[rows, k] for k in range(len(data.sizes))} | {"class": data.labels[rows]}
+        return fit_naive_bayes(CellNumbers(columns), data.schema, "class", budget=budget, entropy=seed)
     joint = [
         CountTable.from_array(table, columns=(f"x{k}", "class"), is_private=False)
         for k, table in enumerate(counts(data, rows))
     ]
-    if method == "ours":
-        return release_naive_bayes(joint, budget=budget, entropy=seed, records=(data.codes[rows], data.labels[rows]))
     # The paper releases the class counts as one more table and gives every table the same share.
     alone = CountTable.from_array(
         np.bincount(data.labels[rows], minlength=data.classes), columns=("class",), is_private=False

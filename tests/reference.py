@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 
 import mpmath as mp
 
@@ -18,7 +19,7 @@ def _digits(*sizes: float) -> int:
     return DIGITS + 25 + 3 * int(mp.log10(max(spread, 10.0)))
 
 
-# -- the log-MGF and the Rényi curve -----------------------------------------------------------------------------------
+# -- the log-MGF and the Rényi curve ----------------------------------------------------------------------------------
 
 
 def log_mgf(r: float, alpha: float, w: complex | mp.mpf, kind: str) -> mp.mpf:
@@ -45,7 +46,7 @@ def rdp(r: float, alpha: float, order: float, kind: str = "replace") -> mp.mpf:
         return log_mgf(r, alpha, w, kind) / w
 
 
-# -- the profile of one pair, as an integral of positive numbers ----------------------------------------------------------
+# -- the profile of one pair, as an integral of positive numbers ------------------------------------------------------
 
 
 @cache
@@ -134,7 +135,7 @@ def loss_scale(r: float, alpha: float, kind: str = "replace") -> tuple[float, fl
     return float(rdp(r, alpha, 1, kind)), float(r * mp.sqrt(sum(mp.psi(1, a) for a in variance)))
 
 
-# -- compositions --------------------------------------------------------------------------------------------------------
+# -- compositions -----------------------------------------------------------------------------------------------------
 
 
 def composed_delta(pairs: Sequence[tuple[Pair, int]], epsilon: float, kind: str = "replace") -> mp.mpf:
@@ -189,7 +190,7 @@ def composed_delta(pairs: Sequence[tuple[Pair, int]], epsilon: float, kind: str 
         )
 
 
-# -- exact integer mechanisms ----------------------------------------------------------------------------------------------
+# -- exact integer mechanisms -----------------------------------------------------------------------------------------
 
 Law = list[tuple[mp.mpf, mp.mpf]]
 """Probabilities (under P, under Q) of the outcomes."""
@@ -214,7 +215,7 @@ def discrete_gaussian_pair(variance: mp.mpf) -> Law:
     reach = int(mp.ceil(15 * mp.sqrt(variance))) + 2
     weights = [mp.exp(-(mp.mpf(x) ** 2) / (2 * variance)) for x in range(-reach - 1, reach + 1)]
     total = mp.fsum(weights)
-    return [(before / total, at / total) for before, at in zip(weights, weights[1:], strict=False)]
+    return [(before / total, at / total) for before, at in pairwise(weights)]
 
 
 def discrete_laplace_pair(scale: mp.mpf) -> Law:

@@ -19,8 +19,8 @@ LAYERS: list[set[str]] = [
     {"mechanisms"},
     {"estimation", "utility"},
     {"models"},
-    {"planning", "pipeline", "forecast", "ledger", "naive_bayes"},
-    {"cli", "learn", "network", "pgmpy", "plots", "report", "synthetic", "__init__"},
+    {"planning", "pipeline", "forecast", "ledger", "naive_bayes", "reweighting"},
+    {"cli", "learn", "network", "pgmpy", "plots", "report", "summary", "synthetic", "__init__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]
 FORBIDDEN = [

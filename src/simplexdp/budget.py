@@ -29,6 +29,14 @@ def check_positive(name: str, value: float, hint: str = "") -> float:
     return number
 
 
+def check_not_negative(name: str, value: float) -> float:
+    """A finite number, zero or more, as a float."""
+    number = _number(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InvalidArgument(name, "a finite number, 0 or more", got=value)
+    return number
+
+
 def check_fraction(name: str, value: float, hint: str = "") -> float:
     """A number strictly between 0 and 1, as a float."""
     number = _number(name, value)

@@ -183,7 +183,7 @@ def smallest_epsilon(target_kl: float, tables: Tables, *, budget: Budget, **sett
     def kl(epsilon: float) -> float:
         return plan(tables, budget=replace(budget, epsilon=epsilon), alternatives=(), **settings).expected_kl
 
-    return _search(kl, target_kl, 1e-3, 100.0)
+    return _search(kl, target_kl, 1e-3, 20.0)
 
 
 def smallest_total(target_kl: float, tables: Tables, *, budget: Budget, **settings: Any) -> int:

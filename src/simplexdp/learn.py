@@ -65,7 +65,9 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
         neighbours: "replace-one" or "add-remove".
-        split: of the budget over the features: "equal", "cells" (in proportion to the root of the cells) or weights.
+        split: of the budget over the features: "equal", "cells" (by about the root of the cells) or weights.
+        reweight: buy feature weights and class biases with 30 % of the budget where public facts say that it pays.
+        second_look: release the tables twice, the second time with noise by what the first said about the class.
         random_state: None draws from the operating system; anything else is repeatable and not private.
         ledger: charged before anything is drawn.
         dataset: the name that the ledger knows the data by.
@@ -94,6 +96,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         estimate: Method = "posterior-mean",
         neighbours: Neighbours = "replace-one",
         split: Split = "equal",
+        reweight: bool = True,
+        second_look: bool = True,
         random_state: int | Entropy | np.random.RandomState | None = None,
         ledger: LedgerLike | None = None,
         dataset: str | None = None,
@@ -111,6 +115,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.estimate = estimate
         self.neighbours = neighbours
         self.split = split
+        self.reweight = reweight
+        self.second_look = second_look
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
@@ -189,6 +195,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             estimate=self.estimate,
             neighbours=self.neighbours,
             split=self.split,
+            reweight=self.reweight,
+            second_look=self.second_look,
             entropy=_entropy(self.random_state),
             ledger=self.ledger,
             dataset=self.dataset,

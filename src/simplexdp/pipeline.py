@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,7 +16,10 @@ from .counting import Progress, count
 from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.base import checked_counts
-from .models.guarantee import pure_loss
+from .mechanisms.registry import AnyMechanism
+from .mechanisms.sums import ExtraKind, GaussianTables
+from .models.document import checksum
+from .models.guarantee import Guarantee, pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
 from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
@@ -59,8 +60,23 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
+    releases = _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
+    if payment is not None:
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
+    return releases
+
+
+def _draw(
+    tables: Sequence[CountTable],
+    mechanisms: Sequence[AnyMechanism],
+    guarantee: Guarantee,
+    schema: Schema | None,
+    method: Method,
+    source: Entropy,
+    label: str,
+) -> tuple[Release, ...]:
     releases = []
-    for i, (table, mechanism) in enumerate(zip(tables, plan.mechanisms, strict=True)):
+    for i, (table, mechanism) in enumerate(zip(tables, mechanisms, strict=True)):
         counts = table.private_counts()
         part = schema.select(table.columns) if schema is not None else None
         not_private = reasons(source.kind, mechanism.name, part)
@@ -68,7 +84,7 @@ def draw_tables(
             not_private = (*not_private, "the cells of the table were taken from the sensitive data")
         releases.append(
             Release(
-                values=mechanism.draw(counts, source.child(f"table {i}: {', '.join(table.columns)}")),
+                values=mechanism.draw(counts, source.child(f"{label} {i}: {', '.join(table.columns)}")),
                 mechanism=mechanism,
                 guarantee=guarantee,
                 total=float(counts.sum()) if guarantee.total_is_public else None,
@@ -80,8 +96,6 @@ def draw_tables(
                 software=f"simplexdp {__version__}",
             )
         )
-    if payment is not None:
-        payment.seal(fingerprint([release.to_body() for release in releases]))
     return tuple(releases)
 
 
@@ -94,14 +108,7 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
     if any(mechanism.name == "none" for mechanism in plan.mechanisms):
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
-    return ledger.charge(
-        plan.guarantee.loss, dataset=dataset, description=description, request_hash=fingerprint(request)
-    )
-
-
-def fingerprint(value: Any) -> str:
-    """SHA-256 of plain data."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return ledger.charge(plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request))
 
 
 def release(
@@ -216,8 +223,15 @@ def fit_tables(
     ledger: LedgerLike | None = None,
     dataset: str | None = None,
     description: str = "",
+    extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
+    second_look: Callable[[tuple[Release, ...]], Sequence[float]] | None = None,
 ) -> tuple[Release, ...]:
-    """Count all tables in one pass and release them under one exactly composed guarantee."""
+    """Count all tables in one pass and release them under one exactly composed guarantee.
+
+    `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
+    guarantee. If that includes "tables", `second_look` says from the releases what each table should get of them, and
+    every table is released once more. Noisy sums are left to the caller.
+    """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
     needed = list(dict.fromkeys(name for columns in names for name in columns))
@@ -253,9 +267,19 @@ def fit_tables(
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
         parts = split(total) if callable(split) else split
-        plan = plan_tables(names, [table.shape for table in counted], budget, split=parts, total=total, **settings)
+        reserved = extras(total) if extras else ()
+        shapes = [table.shape for table in counted]
+        plan = plan_tables(names, shapes, budget, split=parts, total=total, extras=reserved, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
-    return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
+    look = next((extra for extra in plan.extras if isinstance(extra, GaussianTables)), None)
+    if look is None or second_look is None:
+        return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
+    first = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
+    spread = look.spread(second_look(first))
+    releases = first + _draw(counted, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
+    if payment is not None:
+        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
+    return releases
 
 
 def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:

@@ -15,6 +15,7 @@ from .mechanisms import Dirichlet, Gaussian, Laplace, NoNoise, Polya
 from .mechanisms.auto import choose
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
+from .mechanisms.sums import ExtraKind, GaussianTables, NoisySum, extra
 from .models.guarantee import Guarantee, pure_loss
 from .numerics.roots import smallest_that_fits
 from .tables import Unit
@@ -37,7 +38,12 @@ class Plan:
     @property
     def mechanisms(self) -> tuple[AnyMechanism, ...]:
         """One for each table."""
-        return self.guarantee.mechanisms  # type: ignore[return-value]  # plans hold our own mechanisms
+        return self.guarantee.mechanisms[: len(self.shapes)]  # type: ignore[return-value]  # plans hold our own
+
+    @property
+    def extras(self) -> tuple[NoisySum | GaussianTables, ...]:
+        """What follows the tables: second looks and noisy sums over the records."""
+        return self.guarantee.mechanisms[len(self.shapes) :]  # type: ignore[return-value]  # plans hold our own
 
     @property
     def cells(self) -> int:
@@ -58,6 +64,7 @@ def plan_tables(
     unit: Unit = "row",
     rows: int = 1,
     pure: tuple[float, ...] = (),
+    extras: Sequence[tuple[ExtraKind, float]] = (),
 ) -> Plan:
     """Calibrate one mechanism a table so that all of them together use the budget, from public facts only.
 
@@ -73,6 +80,7 @@ def plan_tables(
         unit: "row" or "person".
         rows: rows that one person may have.
         pure: ε of pure steps that the budget also pays for.
+        extras: second looks and noisy sums after the tables: the kind of each and its share of the budget.
     """
     neighbours = check_neighbours(neighbours)
     if mechanism not in get_args(MechanismName):
@@ -80,15 +88,18 @@ def plan_tables(
     sizes = [math.prod(shape) for shape in shapes]
     if not sizes:
         raise InvalidArgument("tables", "at least one")
+    mechanisms: Sequence[AnyMechanism | NoisySum | GaussianTables]
+    if extras and (mechanism == "none" or calibration != "exact"):
+        raise InvalidArgument("extras", "left out without exactly calibrated noise")
     if mechanism == "none":
-        mechanisms: Sequence[AnyMechanism] = [NoNoise()] * len(sizes)
+        mechanisms = [NoNoise()] * len(sizes)
     elif budget is None:
         raise InvalidArgument("budget", "given", hint="Use Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=).")
     elif calibration == "algorithm1":
         mechanisms = _algorithm1(sizes, budget, mechanism, neighbours, split, columns, total, rows, pure)
     elif calibration == "exact":
         family = _Family.of(mechanism, budget, len(sizes), neighbours, total, max(sizes), rows)
-        mechanisms = family.calibrate(budget, shares(split, sizes, columns), neighbours, rows, pure)
+        mechanisms = family.calibrate(budget, shares(split, sizes, columns), neighbours, rows, pure, extras)
     else:
         raise InvalidArgument("calibration", "'exact' or 'algorithm1'", got=calibration)
     guarantee = Guarantee(
@@ -114,7 +125,8 @@ def shares(split: Split, sizes: Sequence[int], columns: Sequence[Sequence[str]])
         if split == "equal":
             weights = [1.0] * len(sizes)
         elif split == "cells":
-            weights = [math.sqrt(size) for size in sizes]  # what minimises the summed error of all cells
+            # √cells minimises the summed error of all cells; powers of two leave few different noises to compose.
+            weights = [2.0 ** round(math.log2(size) / 2) for size in sizes]
         else:
             raise InvalidArgument("split", "'equal', 'cells' or one weight for each table", got=split)
     elif isinstance(split, Mapping):
@@ -173,11 +185,17 @@ class _Family:
         return Laplace(scale=math.sqrt(variance / 2))
 
     def calibrate(
-        self, budget: Budget, parts: list[float], neighbours: Neighbours, rows: int, pure: tuple[float, ...]
-    ) -> list[AnyMechanism]:
+        self,
+        budget: Budget,
+        parts: list[float],
+        neighbours: Neighbours,
+        rows: int,
+        pure: tuple[float, ...],
+        extras: Sequence[tuple[ExtraKind, float]] = (),
+    ) -> list[AnyMechanism | NoisySum | GaussianTables]:
         """Noise variances in inverse proportion to the shares, all as small as the budget allows."""
         n = len(parts)
-        if not pure and max(parts) - min(parts) < 1e-12:
+        if not pure and not extras and max(parts) - min(parts) < 1e-12:
             settings: dict[str, Any] = {"tables": n, "neighbours": neighbours, "rows": rows}
             if self.name == "polya":
                 return [Polya.calibrate(budget, r=int(self.r), **settings)] * n
@@ -185,13 +203,16 @@ class _Family:
                 return [Dirichlet.calibrate(budget, r=self.r, **settings)] * n
             family: type[Gaussian] | type[Laplace] = Gaussian if self.name == "gaussian" else Laplace
             return [family.calibrate(budget, **settings)] * n
-        extra = sum((pure_loss(epsilon, neighbours) for epsilon in pure), PrivacyLoss.nothing(neighbours))
+        before = sum((pure_loss(epsilon, neighbours) for epsilon in pure), PrivacyLoss.nothing(neighbours))
 
-        def members(scale: float) -> list[AnyMechanism]:
-            return [self.at(scale / (n * part)) for part in parts]
+        left = 1 - math.fsum(share for _, share in extras)
+
+        def members(scale: float) -> list[AnyMechanism | NoisySum | GaussianTables]:
+            tables = [self.at(scale / (n * part * left)) for part in parts]
+            return [*tables, *(extra(kind, math.sqrt(scale / (n * share))) for kind, share in extras)]
 
         def excess(scale: float) -> float:
-            return sum((m.loss(neighbours, rows=rows) for m in members(scale)), extra).excess(budget)
+            return sum((m.loss(neighbours, rows=rows) for m in members(scale)), before).excess(budget)
 
         # Unequal Gaussians compose like equal ones with the same Σ 1/σ², so the equal ones are a close start.
         start = Gaussian.calibrate(budget, tables=n, neighbours=neighbours, rows=rows).noise_variance

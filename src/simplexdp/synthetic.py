@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from .errors import InvalidArgument
+from .models.document import whole_file
 from .models.synthetic import Bins, Source, arrow_schema, model_schema, record_batches
 
 
@@ -60,16 +60,9 @@ def write_synthetic_records(
     if suffix not in (".csv", ".parquet"):
         raise InvalidArgument("path", "the name of a .csv or .parquet file", got=str(path))
     reader = synthetic_records(model, size, bins=bins, labels=labels, seed=seed)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    try:
-        with _writer(name, reader.schema, suffix) as writer:
-            for batch in reader:
-                writer.write_batch(batch)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(target) as made, _writer(str(made), reader.schema, suffix) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
 
 
 def _writer(name: str, schema: Any, suffix: str) -> Any:

@@ -82,7 +82,7 @@ def test_relations_do_not_mix() -> None:
         1.5 * dirichlet.loss()  # type: ignore[operator]
 
 
-# -- persons with several rows ------------------------------------------------------------------------------------------
+# -- persons with several rows ----------------------------------------------------------------------------------------
 
 
 def test_spreading_a_persons_rows_over_cells_costs_less_than_one_cell() -> None:
@@ -129,7 +129,7 @@ def test_theorem_1_bounds_the_exact_curve_of_counts() -> None:
         assert bound < epsilon * (1 + 1e-10)
 
 
-# -- the pessimistic PLD -------------------------------------------------------------------------------------------------
+# -- the pessimistic PLD ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_the_best_order_beats_a_grid_and_the_conversion_is_above_the_exact_epsil
     assert found > loss.epsilon(1e-6)
 
 
-# -- Gohari et al. 2021 ---------------------------------------------------------------------------------------------------
+# -- Gohari et al. 2021 -----------------------------------------------------------------------------------------------
 
 R, ALPHA, TOTAL, CELLS = 0.97, 4.88, 147, 6  # k = rN + dα = 171.87
 
@@ -67,7 +67,7 @@ def test_gohari_against_the_exact_guarantee() -> None:
 
 
 def test_gohari_delta_against_a_double_integral() -> None:
-    """Pr[Y_1 < γ or Y_2 < γ] = 1 − ∫∫_{y ≥ γ} of the Dirichlet density at 20 digits, with parameters that make it large."""
+    """Pr[Y_1 < γ or Y_2 < γ] = 1 − ∫∫_{y ≥ γ} of the density at 20 digits; parameters that make it large."""
     a, k, gamma = 1.5, 12.0, 0.05
     found = gohari_delta(gamma, concentration=k, alpha=a, cells=4)
     with mp.workdps(20):

@@ -1,4 +1,4 @@
-"""Random neighbouring tables: no pair of Dirichlet laws is further apart than the exact loss says, and some reach it."""
+"""Neighbouring tables: no pair of Dirichlet laws is further apart than the exact loss says, and some reach it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_change_of_stratum_reaches_the_curve_in_large_strata() -> None:
 
 
 def test_no_neighbouring_tables_exceed_the_exact_profile() -> None:
-    """1,000 tables, seed 7: δ of Beta(u+r, v) against Beta(u, v+r) by its own closed form never exceeds δ at empty cells."""
+    """1,000 tables, seed 7: δ of Beta(u+r, v) against Beta(u, v+r) in closed form never exceeds δ at empty cells."""
     rng = np.random.default_rng(7)
     for _ in range(50):
         r, alpha = 10 ** rng.uniform(-1, 0.7), 10 ** rng.uniform(-0.5, 1.5)

@@ -55,7 +55,7 @@ def smaller(mechanism: Gaussian) -> Gaussian:
     return Gaussian(sigma=sigma)
 
 
-# -- Dirichlet -------------------------------------------------------------------------------------------------------------
+# -- Dirichlet --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
@@ -149,7 +149,7 @@ def test_geumlek() -> None:
     assert Dirichlet.concentrated(Budget.rdp(order=3.0, epsilon=50.0), alpha=20.0).alpha == 20.0
 
 
-# -- exact integer mechanisms ------------------------------------------------------------------------------------------------
+# -- exact integer mechanisms -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)

@@ -30,6 +30,7 @@ class Factor:
 
     losses: FloatArray
     masses: FloatArray
+    log_masses: FloatArray
     log_scale: float
     mean: float
     variance: float
@@ -48,6 +49,7 @@ class Factor:
         return cls(
             losses=atoms.losses,
             masses=masses,
+            log_masses=exponents - log_scale,
             log_scale=log_scale,
             mean=mean,
             variance=float(masses @ (atoms.losses - mean) ** 2),
@@ -58,9 +60,7 @@ class Factor:
 
     def log_moment(self, theta: float) -> float:
         """ln E exp(θ(L − mean)) under the tilted law."""
-        exponents = theta * (self.losses - self.mean)
-        top = float(exponents.max())
-        return top + math.log(float(np.exp(exponents - top) @ self.masses))
+        return log_sum_exp(theta * (self.losses - self.mean) + self.log_masses)
 
 
 @dataclass(frozen=True, kw_only=True)

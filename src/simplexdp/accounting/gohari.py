@@ -47,9 +47,11 @@ def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int
 
 
 def gohari_epsilon(gamma: float, *, r: float, alpha: float, total: float) -> float:
-    """ε(γ); the two log-beta functions are at most a few digits apart for tables that fit in memory."""
-    front = betaln(alpha, r * total + alpha) - betaln(alpha + r, r * total + alpha - r)
-    return float(front) + r * (math.log1p(-gamma) - math.log(gamma))
+    """ε(γ), rounded up by more than the error of the two log-beta functions."""
+    first = float(betaln(alpha, r * total + alpha))
+    second = float(betaln(alpha + r, r * total + alpha - r))
+    value = first - second + r * (math.log1p(-gamma) - math.log(gamma))
+    return value * (1 + 1e-12) + 1e-14 * (abs(first) + abs(second))
 
 
 def gohari_guarantee(*, r: float, alpha: float, total: float, cells: int, delta: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check_order, check_whole
+from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check_not_negative, check_order, check_whole
 from ..errors import InvalidArgument
 from ..numerics.roots import Interval, largest_that_fits, smallest_that_fits
 from .composition import Bag, Composition, merge
@@ -99,9 +99,8 @@ class PrivacyLoss:
             intervals = [c.rate_bounds(check_order(order) - 1) for c in self._compositions]
             return Interval(max(i.lower for i in intervals), max(i.upper for i in intervals))
         if epsilon is not None:
-            if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon >= 0):
-                raise InvalidArgument("epsilon", "a finite number, 0 or more", got=epsilon)
-            intervals = [c.delta(float(epsilon)) for c in self._compositions]
+            epsilon = check_not_negative("epsilon", epsilon)
+            intervals = [c.delta(epsilon) for c in self._compositions]
             return Interval(max(i.lower for i in intervals), max(i.upper for i in intervals))
         return self._epsilon_bounds(check_fraction("delta", delta or 0.0))
 

@@ -1,9 +1,9 @@
 """A score for outputs of which nothing is known: learned on draws that are not used for the bound.
 
 Any score gives a valid bound, a poor one a low bound. This one adds two logarithms of likelihood ratios: of the shape
-of the output with the places of its zeros and gaps, which tells categories that come from the data; and of its
-values as if they were normal with one covariance (Fisher's linear discriminant), which tells noise that is too small,
-shared or reused.
+of the output with the places of its gaps, which tells categories that come from the data; and of its values and zeros
+as if they were normal with one covariance (Fisher's linear discriminant), which tells noise that is too small, shared
+or reused.
 """
 
 from __future__ import annotations
@@ -43,13 +43,17 @@ def _vector(output: Any) -> FloatArray:
 
 
 def _pattern(vector: FloatArray) -> tuple[int, bytes]:
-    return vector.size, ((vector == 0) + 2 * ~np.isfinite(vector)).astype(np.uint8).tobytes()
+    return vector.size, np.isfinite(vector).tobytes()
+
+
+def _features(vector: FloatArray) -> FloatArray:
+    return np.concatenate([np.where(np.isfinite(vector), vector, 0.0), vector == 0])
 
 
 def _discriminant(first: list[FloatArray], second: list[FloatArray]) -> Callable[[FloatArray], float]:
     if len(first) < 2 or len(second) < 2:
         return lambda _: 0.0
-    x, y = (np.where(np.isfinite(a), a, 0.0) for a in (np.array(first), np.array(second)))
+    x, y = (np.array([_features(vector) for vector in sample]) for sample in (first, second))
     centre, gap = (x.mean(axis=0) + y.mean(axis=0)) / 2, x.mean(axis=0) - y.mean(axis=0)
     within = np.concatenate([x - x.mean(axis=0), y - y.mean(axis=0)])
     # The covariance at the scale of the values, so that noise which cancels exactly is seen as no noise at all.
@@ -59,7 +63,7 @@ def _discriminant(first: list[FloatArray], second: list[FloatArray]) -> Callable
     weights = np.linalg.solve(covariance + _RIDGE * np.eye(len(gap)), gap)
 
     def score(vector: FloatArray) -> float:
-        value = float((np.where(np.isfinite(vector), vector, 0.0) - centre) / scale @ weights)
+        value = float((_features(vector) - centre) / scale @ weights)
         return min(max(value, -_MOST), _MOST)
 
     return score

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
 
-import click
 import typer
 
 from .._version import __version__
 from ..errors import SimplexDPError
-from . import account, audit, calibrate, demo, ledger, reproduce, schema
+from . import account, audit, calibrate, demo, fit, inspect, ledger, plan, predict, reproduce, sample, schema
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Release probability distributions and models from sensitive tables with exact differential privacy.",
 )
-app.command("account")(account.account)
-app.command("audit")(audit.audit)
-app.command("calibrate")(calibrate.calibrate)
-app.command("demo")(demo.demo)
-app.command("reproduce")(reproduce.reproduce)
-app.add_typer(ledger.app, name="ledger")
 app.add_typer(schema.app, name="schema")
+app.command("plan")(plan.plan)
+app.add_typer(fit.app, name="fit")
+app.command("inspect")(inspect.inspect)
+app.command("predict")(predict.predict)
+app.command("sample")(sample.sample)
+app.add_typer(ledger.app, name="ledger")
+app.command("account")(account.account)
+app.command("calibrate")(calibrate.calibrate)
+app.command("audit")(audit.audit)
+app.command("reproduce")(reproduce.reproduce)
+app.command("demo")(demo.demo)
 
 
 def _version(show: bool) -> None:
@@ -38,10 +44,43 @@ def _root(
     """Options of every command."""
 
 
-def main() -> None:
-    """Run the command line; errors of the library become one line and exit code 2."""
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0 done, 2 refused with one line, 1 unexpected, 130 interrupted.
+
+    An unexpected error is told without its message, which may quote the data; SIMPLEXDP_DEBUG=1 shows all of it.
+    """
     try:
-        app()
+        code = app(args=None if arguments is None else list(arguments), prog_name="simplexdp", standalone_mode=False)
     except SimplexDPError as error:
-        click.echo(f"simplexdp: {error}", err=True)
-        sys.exit(2)
+        return _fail(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except Exception as error:
+        if hasattr(error, "format_message"):  # wrong options or arguments; typer has its own copy of click
+            if not error.format_message():
+                return 2  # the help was shown
+            return _fail(f"{error.format_message()} See `simplexdp{_command(error)} --help`.", 2)
+        if os.environ.get("SIMPLEXDP_DEBUG"):
+            raise
+        name = type(error).__name__
+        return _fail(
+            f"unexpected {name}; no output was written. SIMPLEXDP_DEBUG=1 shows the traceback, which may hold data.", 1
+        )
+    if code == 130:
+        return _fail("interrupted; no output was written.", 130)
+    return code if isinstance(code, int) else 0
+
+
+def _command(error: object) -> str:
+    path = getattr(getattr(error, "ctx", None), "command_path", "")
+    return str(path).removeprefix("simplexdp")
+
+
+def _fail(text: str, code: int) -> int:
+    typer.echo(f"simplexdp: {' '.join(text.split())}", err=True)
+    return code
+
+
+def main() -> None:
+    """The script `simplexdp`."""
+    sys.exit(run())

@@ -74,7 +74,7 @@ def calibrate(
 def _whole(r: float | None) -> int | None:
     if r is None:
         return None
-    if r != int(r):
+    if not r.is_integer():
         raise InvalidArgument("--r", "a whole number for the Pólya mechanism", got=r)
     return int(r)
 

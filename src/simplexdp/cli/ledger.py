@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
@@ -30,7 +30,7 @@ def create(
     ] = None,
 ) -> None:
     """Start a ledger; an existing file is kept."""
-    if file.exists():
+    if os.path.lexists(file):
         raise InvalidArgument("file", "a new path", got=str(file), hint="A ledger is never overwritten.")
     ledger = Ledger.open(
         file,
@@ -68,7 +68,7 @@ def show(file: File, as_json: Json = False) -> None:
         ["data set", "charges", "spent", "left", "ε left at δ"],
         [
             [
-                escape(row["dataset"]),
+                row["dataset"],
                 str(row["charges"]),
                 *(number(row[key]) for key in ("spent", "left", "epsilon_left")),
             ]

@@ -5,20 +5,53 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..budget import Budget
 from ..errors import InvalidArgument
+from ..estimation import Method
 
+METHODS: tuple[str, ...] = get_args(Method)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Tables = Annotated[int, typer.Option(help="How many such tables are released.", min=1)]
 NeighboursOption = Annotated[
     str, typer.Option(help="replace-one (the number of records is public) or add-remove (it is not).")
 ]
+Epsilon = Annotated[float | None, typer.Option(help="ε of the budget.")]
+Delta = Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")]
+Order = Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")]
+MechanismOption = Annotated[str, typer.Option(help="auto, polya, dirichlet, gaussian, laplace or none (not private).")]
+EstimateOption = Annotated[
+    str, typer.Option(help="How probabilities are made from the draw: " + ", ".join(METHODS) + ".")
+]
+RowsPerPerson = Annotated[
+    int | None, typer.Option(help="Protect persons, keeping at most this many rows of each; needs --person.", min=1)
+]
+Person = Annotated[str | None, typer.Option(help="The column that names the person.")]
+SchemaFile = Annotated[Path, typer.Option("--schema", help="The declared columns, a .yaml or .json file.")]
+OutFile = Annotated[Path, typer.Option("--out", help="Where to write; an existing file is kept.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+Sources = Annotated[
+    list[str] | None, typer.Argument(help="Files, folders or globs: Parquet, CSV or JSON.", show_default=False)
+]
+Sql = Annotated[str | None, typer.Option(help="A SELECT in place of files; DuckDB runs it unless --database is given.")]
+Database = Annotated[
+    str | None,
+    typer.Option(help="A PostgreSQL URI for --sql.", envvar="SIMPLEXDP_DATABASE", show_envvar=True),
+]
+FileFormat = Annotated[str | None, typer.Option("--format", help="parquet, csv or json, if the ending does not tell.")]
+Delimiter = Annotated[str | None, typer.Option(help="Of CSV files; a comma by default.")]
+Seed = Annotated[
+    int | None, typer.Option(help="A repeatable draw, for tests. The result is NOT PRIVATE and says so.", min=0)
+]
+LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Charge this ledger before anything is drawn.")]
+Dataset = Annotated[str | None, typer.Option(help="The name that the ledger knows the data by.")]
 
 
 def budget_from(epsilon: float | None, delta: float | None, order: float | None) -> Budget:
@@ -28,6 +61,14 @@ def budget_from(epsilon: float | None, delta: float | None, order: float | None)
     if (delta is None) == (order is None):
         raise InvalidArgument("--delta", "given, or else --order", hint="Exactly one of the two makes a budget.")
     return Budget(epsilon=epsilon, delta=delta, order=order)
+
+
+def names_from(option: str, text: str | None) -> list[str]:
+    """The names in a comma-separated option."""
+    names = [name.strip() for name in (text or "").split(",")]
+    if not all(names):
+        raise InvalidArgument(option, "names with commas between them")
+    return names
 
 
 def number(value: float | None) -> str:
@@ -57,9 +98,9 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> None:
     """A table for people."""
-    table = Table(title=title, title_justify="left", caption=note or None, caption_justify="left")
+    table = Table(title=escape(title), title_justify="left", caption=escape(note) or None, caption_justify="left")
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right")
+        table.add_column(escape(column), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     Console().print(table)

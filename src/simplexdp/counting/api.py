@@ -19,7 +19,7 @@ from . import arrow, codes, database, files, frames
 from .persons import PersonSample
 from .plan import Plan, make_plan
 from .run import BatchEncoder, Block, Counter
-from .source import Request, Source, guarded
+from .source import Request, Source, engine_errors, guarded
 
 if TYPE_CHECKING:
     from ..schema import Schema
@@ -132,7 +132,8 @@ def _arrays(
             blocks = _encoded(opened, request)
             stack.callback(blocks.close)  # type: ignore[attr-defined]  # a generator
         for block, label in blocks:
-            counter.add(block, label)
+            with engine_errors(f"{label} could not be counted"):
+                counter.add(block, label)
             if progress is not None:
                 progress(counter.rows, total)
     return counter.finish()
@@ -144,7 +145,7 @@ def _encoded(source: Source, request: Request) -> Iterator[tuple[Block, str]]:
         if part.schema is not None:
             encoder.check(part.schema, part.label)
         for batch in guarded(part.batches, part.label):
-            for block in encoder.blocks(batch, part.label):
+            for block in guarded(encoder.blocks(batch, part.label), part.label):
                 yield block, part.label
 
 

@@ -114,9 +114,7 @@ def sql_type(spec: ColumnSpec) -> str:
 
 def _csv_settings(path: str, delimiter: str, types: dict[str, str]) -> str:
     """Names from the header and fixed rules of quoting: a guess could differ from file to file."""
-    with engine_errors(f"{path} could not be opened"), pa.input_stream(path) as raw:
-        lines = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8-sig", newline="")
-        header = next(csv.reader(lines, delimiter=delimiter), [])
+    header = _header(path, delimiter)
     for name in types:
         if header.count(name) != 1:
             found = "is there more than once" if name in header else "is missing"
@@ -130,9 +128,29 @@ def _csv_settings(path: str, delimiter: str, types: dict[str, str]) -> str:
     )
 
 
-def _json_settings(connection: Any, path: str, types: dict[str, str]) -> str:
+def text_columns(path: str, form: str, delimiter: str) -> list[str]:
+    """The names of the columns of a CSV or JSON file."""
+    if form == "csv":
+        return _header(path, delimiter)
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return _json_columns(connection, path)
+
+
+def _header(path: str, delimiter: str) -> list[str]:
+    with engine_errors(f"{path} could not be opened"), pa.input_stream(path) as raw:
+        lines = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8-sig", newline="")
+        return next(csv.reader(lines, delimiter=delimiter), [])
+
+
+def _json_columns(connection: Any, path: str) -> list[str]:
     with engine_errors(f"{path} could not be opened", "It may be damaged or truncated."):
-        known = connection.sql(f"FROM read_json({_literal(path)})").columns
+        return list(connection.sql(f"FROM read_json({_literal(path)})").columns)
+
+
+def _json_settings(connection: Any, path: str, types: dict[str, str]) -> str:
+    known = _json_columns(connection, path)
     absent = [name for name in types if name not in known]
     if absent:
         raise SourceError(f"{path}: column {absent[0]!r} is missing from the records at the beginning of the file.")

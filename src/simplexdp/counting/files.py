@@ -54,6 +54,18 @@ def open_files(files: Files, request: Request) -> Source:
     return Source(parts=parts, rows=rows, close=parts.close)
 
 
+def column_names(files: Files) -> list[str]:
+    """The names of the columns of the first file."""
+    path = _expand(files.paths)[0]
+    form = files.format or _format(path)
+    if form == "parquet":
+        with engine_errors(f"{path} is not a readable Parquet file", "It may be damaged or truncated."):
+            return list(pq.read_schema(path).names)
+    from .duckdb import text_columns
+
+    return text_columns(path, form, files.delimiter or _delimiter(path))
+
+
 def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: Request) -> Generator[Part, None, None]:
     for path, form in zip(paths, forms, strict=True):
         if form == "parquet":
@@ -62,7 +74,7 @@ def _parts(paths: list[str], forms: list[str], delimiter: str | None, request: R
             continue
         from .duckdb import open_text  # Parquet files do not need DuckDB
 
-        source = open_text(path, form, delimiter or ("\t" if ".tsv" in Path(path).suffixes else ","), request)
+        source = open_text(path, form, delimiter or _delimiter(path), request)
         try:
             yield from source.parts
         finally:
@@ -124,6 +136,10 @@ def _expand(paths: Any) -> list[str]:
             raise SourceError(f"{path}: there is no such file, and no file matches it.")
         found += matches
     return found
+
+
+def _delimiter(path: str) -> str:
+    return "\t" if ".tsv" in Path(path).suffixes else ","
 
 
 def _is_hidden(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A proportion seen through noise: θ ~ Beta(τm, τ(1−m)), z ~ N(nθ, v + slope·nθ + nθ(1−θ)), by quadrature."""
+"""A proportion seen through noise: θ ~ Beta(τm, τ(1−m)), z a noisy count of nθ, by quadrature."""
 
 from __future__ import annotations
 
@@ -27,16 +27,26 @@ class BetaPosterior:
 
 
 def beta_posterior(
-    values: FloatArray, variance: FloatArray, slope: float, totals: FloatArray, means: FloatArray
+    values: FloatArray,
+    variance: float,
+    slope: float,
+    totals: FloatArray,
+    total_variances: FloatArray,
+    means: FloatArray,
+    centre: float,
 ) -> BetaPosterior:
     """The posterior of each proportion for every τ of STRENGTHS; all arrays are flat and of one length.
+
+    z ~ N(nθ, variance + slope·nθ + nθ(1−θ) + Var(n)(θ − c)²).
 
     Args:
         values: the noisy count z of each cell.
         variance: of its noise.
         slope: how the noise grows with the count.
         totals: n, of how many records the cell holds the share θ.
+        total_variances: of n, where it is uncertain.
         means: m, the prior mean of θ.
+        centre: c of a value that was moved by c (n − n̂) with the row; an error of n then moves it by (c − θ).
     """
     size = values.size
     made = BetaPosterior(
@@ -46,7 +56,7 @@ def beta_posterior(
     )
     for start in range(0, size, _CHUNK):  # the quadrature needs 74 points a cell
         part = slice(start, start + _CHUNK)
-        _fill(made, part, values[part], variance[part], slope, totals[part], means[part])
+        _fill(made, part, values[part], variance, slope, totals[part], total_variances[part], means[part], centre)
     return made
 
 
@@ -58,10 +68,12 @@ def _fill(
     made: BetaPosterior,
     part: slice,
     z: FloatArray,
-    v: FloatArray,
+    v: float,
     slope: float,
     n: FloatArray,
+    spread: FloatArray,
     m: FloatArray,
+    centre: float,
 ) -> None:
     m, n = np.clip(m, 1e-9, 1 - 1e-9), np.maximum(n, 1e-3)
     count = np.maximum(z, 0)
@@ -75,15 +87,20 @@ def _fill(
     width = np.zeros_like(u)
     width[:, 1:] += step
     width[:, :-1] += step
-    mean = n[:, None] * theta
-    log_likelihood = _log_normal(z[:, None] - mean, v[:, None] + slope * mean + mean * (1 - theta))
-    at_zero, at_one = _log_normal(z, v), _log_normal(z - n, v + slope * n)
+
+    def log_of(share: FloatArray) -> FloatArray:
+        count = n[:, None] * share
+        noise = v + slope * count + spread[:, None] * (share - centre) ** 2
+        return _log_normal(z[:, None] - count, noise + count * (1 - share))
+
+    log_likelihood = log_of(theta)
+    at_zero, at_one = log_of(np.zeros((z.size, 1)))[:, 0], log_of(np.ones((z.size, 1)))[:, 0]
     top = np.maximum(np.maximum(log_likelihood.max(axis=1), at_zero), at_one)
     log_weight = log_likelihood - top[:, None] + np.log(np.maximum(width, 1e-300))
     for i, strength in enumerate(STRENGTHS):
         if np.isinf(strength):
             made.mean[i, part], made.variance[i, part] = m, 0.0
-            made.log_evidence[i, part] = _log_normal(z - n * m, v + slope * n * m + n * m * (1 - m))
+            made.log_evidence[i, part] = log_of(m[:, None])[:, 0]
             continue
         a, b = strength * m, strength * (1 - m)
         constant = betaln(a, b)

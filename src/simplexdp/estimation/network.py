@@ -17,15 +17,17 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..numerics.factors import Factor, eliminate, largest_table
-from .beta import beta_posterior
+from .beta import STRENGTHS, beta_posterior
 from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
 
+HyperPriors = Sequence[tuple[float, FloatArray]]
 POWERS = (0.0, 0.5, 1.0)
 """How much of the pairwise effect of a new parent carries over: none, half or all of it."""
 # Hyper-priors of the strength τ. A marginal is usually uneven; a row is usually close to its back-off.
-MARGINAL = np.array([8, 13, 18, 18, 15, 10, 6, 4, 3, 2, 1, 1, 0.5, 0.5])
 ROW = np.array([1, 1.5, 3, 5, 8, 10, 12, 10, 8, 8, 8, 6, 4, 15.5])
+FREE_SHARE = 0.4
+FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
 HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
 MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
@@ -120,7 +122,9 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
     alone = known.marginal([node])
     uniform = np.full((1, alone.size), 1 / alone.size)
     total = np.array([known.total])
-    return _learn(alone.values[None], alone, total, np.zeros(1), uniform, MARGINAL, MARGINAL_FLOOR).values
+    return _learn(
+        alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR
+    ).values
 
 
 def _conditional(
@@ -132,7 +136,14 @@ def _conditional(
 
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
-        return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, ROW, ROW_FLOOR)
+        return _learn(
+            noisy.values.reshape(-1, cells),
+            noisy,
+            *totals.over(columns),
+            means,
+            ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))),
+            ROW_FLOOR,
+        )
 
     pairs = {parent: level([parent], np.repeat(marginal, sizes[parent], axis=0)) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
@@ -163,7 +174,7 @@ def _learn(
     totals: FloatArray,
     total_variances: FloatArray,
     means: FloatArray,
-    hyper: FloatArray,
+    hyper: HyperPriors,
     floor: float,
 ) -> _Rows:
     """Rows θ_r ~ Dir(τ m_r) from noisy counts z_r with row totals n_r; τ is mixed for each row."""
@@ -171,26 +182,43 @@ def _learn(
     if cells == 1:
         return _Rows(values=np.ones((rows, 1)), log_evidence=0.0)
     moved = values + ((totals - values.sum(axis=1)) / cells)[:, None]
-    variance = noisy.variance * (1 - 1 / cells) + total_variances[:, None] * (1 / cells - means) ** 2 + 1e-3
     posterior = beta_posterior(
         moved.ravel(),
-        np.broadcast_to(variance, values.shape).ravel(),
+        noisy.variance * (1 - 1 / cells) + 1e-3,
         noisy.slope,
         np.repeat(totals, cells),
+        np.repeat(total_variances, cells),
         np.broadcast_to(means, values.shape).ravel(),
+        1 / cells,
     )
     # The cells of a row are bound by its total: (C − 1)/C of them count.
     log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * ((cells - 1) / cells)
-    prior = hyper / hyper.sum()
-    mixture = prior
-    for _ in range(25):
-        weights = _softmax(log_rows + np.log(mixture))[0]
-        mixture = (weights.sum(axis=0) + HYPER_WEIGHT * prior) / (rows + HYPER_WEIGHT)
-    weights, log_evidence = _softmax(log_rows + np.log(mixture))
-    theta = np.einsum("rt,trc->rc", weights, posterior.mean.reshape(-1, rows, cells))
+    theta, log_evidence = _mixed(log_rows, posterior.mean.reshape(-1, rows, cells), hyper)
     lift = floor * np.sqrt(noisy.variance + 0.25) / np.maximum(totals, 1)
     theta = np.maximum(theta, 1e-9) + lift[:, None] * np.minimum(1, means * cells)
-    return _Rows(values=_normalised(theta), log_evidence=float(log_evidence.sum()))
+    return _Rows(values=_normalised(theta), log_evidence=log_evidence)
+
+
+def free(cells: int) -> FloatArray:
+    """Weights of the strengths around one pseudo-record a cell: what rows look like that share nothing."""
+    logs = np.log(np.append(STRENGTHS[:-1], 4 * STRENGTHS[-2]) / (FREE_CENTRE * cells)) / FREE_SPREAD
+    return np.exp(-0.5 * logs**2) + 1e-3
+
+
+def _mixed(log_rows: FloatArray, means: FloatArray, hyper: HyperPriors) -> tuple[FloatArray, float]:
+    """Rows averaged over τ, whose weights are learnt from all rows, and over the hyper-priors of the weights."""
+    logs, thetas = [], []
+    for share, shape in hyper:
+        prior = shape / shape.sum()
+        mixture = prior
+        for _ in range(25):
+            weights = _softmax(log_rows + np.log(mixture))[0]
+            mixture = (weights.sum(axis=0) + HYPER_WEIGHT * prior) / (len(log_rows) + HYPER_WEIGHT)
+        weights, log_evidence = _softmax(log_rows + np.log(mixture))
+        logs.append(math.log(share) + float(log_evidence.sum()))
+        thetas.append(np.einsum("rt,trc->rc", weights, means))
+    chosen, total = _softmax(np.array([logs]))
+    return np.einsum("h,hrc->rc", chosen[0], np.array(thetas)), float(total[0])
 
 
 def _no_effect(noisy: NoisyCounts, totals: _RowTotals, parent: str, marginal: FloatArray) -> float:
@@ -217,21 +245,23 @@ def _row_totals(known: OverlappingTables, parents: tuple[str, ...], prior: Float
     noisy = known.marginal(parents)
     shape, total = noisy.values.shape, known.total
     posterior = beta_posterior(
-        noisy.values.ravel(),
-        np.full(noisy.size, noisy.variance),
-        noisy.slope,
-        np.full(noisy.size, total),
-        prior,
+        noisy.values.ravel(), noisy.variance, noisy.slope, np.full(noisy.size, total), np.zeros(noisy.size), prior, 0.0
     )
     log_strength = posterior.log_evidence.sum(axis=1)
     weights = np.exp(log_strength - log_strength.max())
     weights /= weights.sum()
-    mean = weights @ posterior.mean
-    square = weights @ (posterior.variance + posterior.mean**2)
+    share = weights @ posterior.mean
+    spread = weights @ (posterior.variance + posterior.mean**2) - share**2
+    # θ is the share in the population; the rows to be split hold the records of this sample. Given θ the count is
+    # N(Nθ, Nθ(1−θ)), and the released value is that count plus noise.
+    expected = total * share / share.sum()
+    sampling = expected * (1 - expected / total)
+    noise = noisy.variance + noisy.slope * expected
+    trust = sampling / (sampling + noise)
+    count = np.maximum(expected + trust * (noisy.values.ravel() - expected), 1e-3)
+    variance = trust * noise + ((1 - trust) * total) ** 2 * np.maximum(spread, 0)
     return _RowTotals(
-        parents=parents,
-        count=(mean / mean.sum() * total).reshape(shape),
-        variance=(np.maximum(square - mean**2, 0) * total**2).reshape(shape),
+        parents=parents, count=(count / count.sum() * total).reshape(shape), variance=variance.reshape(shape)
     )
 
 

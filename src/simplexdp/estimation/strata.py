@@ -157,6 +157,20 @@ def _softmax(log_weights: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
+def information(strata: Strata, classes: FloatArray) -> FloatArray:
+    """V_k = Σ m π (ln θ/m)², centred over the classes: what feature k says about the class."""
+    return np.array([part.sum() for part in _information(strata, classes)])
+
+
+def _information(strata: Strata, classes: FloatArray) -> list[FloatArray]:
+    parts = []
+    for conditional, marginal in zip(strata.conditionals, strata.marginals, strict=True):
+        ratio = np.log(conditional / marginal)
+        ratio = ratio - classes @ ratio
+        parts.append(marginal * classes[:, None] * ratio**2)
+    return parts
+
+
 def temperature(strata: Strata, classes: FloatArray) -> float:
     """β = 1/(1 + (√K_e − 1) ρ): how much to trust the sum of the features' evidence, from released values only.
 
@@ -164,14 +178,8 @@ def temperature(strata: Strata, classes: FloatArray) -> float:
     share of the information that is signal rather than noise. Features that repeat each other make naive Bayes
     over-confident, the more so the more of them carry signal.
     """
-    information, signal = [], []
-    parts = zip(strata.conditionals, strata.marginals, strata.reliability, strict=True)
-    for conditional, marginal, reliable in parts:
-        ratio = np.log(conditional / marginal)
-        ratio = ratio - classes @ ratio
-        amount = marginal * classes[:, None] * ratio**2
-        information.append(amount.sum())
-        signal.append((amount * reliable).sum())
-    found = np.array(information) + 1e-12
+    parts = _information(strata, classes)
+    found = np.array([part.sum() for part in parts]) + 1e-12
+    signal = sum(float((part * reliable).sum()) for part, reliable in zip(parts, strata.reliability, strict=True))
     effective = found.sum() ** 2 / (found**2).sum()
-    return float(1 / (1 + (math.sqrt(effective) - 1) * np.sum(signal) / found.sum()))
+    return float(1 / (1 + (math.sqrt(effective) - 1) * signal / found.sum()))

@@ -104,7 +104,7 @@ class Ledger:
             FormatError: the file is damaged, was changed or cut, or is no ledger.
             LedgerUnavailable: the file cannot be read or written now.
         """
-        ledger = cls(Store(Path(path).resolve(), timeout), _actor(actor))
+        ledger = cls(Store(_path(path), timeout), _actor(actor))
         if budget is not None:
             if not isinstance(budget, Budget):
                 raise InvalidArgument("budget", "a Budget", got=type(budget).__name__)
@@ -295,6 +295,15 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._store.path)!r}, {self.terms.budget}, order={self.terms.order:g})"
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    try:
+        found = Path(path).resolve()
+        found.exists()
+    except (OSError, ValueError, TypeError, RuntimeError):  # too long, a zero byte, a loop of links, no path at all
+        raise InvalidArgument("path", "a path that the file system can hold") from None
+    return found
 
 
 def _parse_anchor(anchor: str) -> tuple[int, str]:

@@ -108,9 +108,7 @@ class Store:
     @contextmanager
     def _connection(self, path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         if mode == "rw" and not path.is_file():
-            raise InvalidArgument(
-                "path", "an existing ledger", got=str(path), hint="Give budget= (or `ledger create`) to start one."
-            )
+            raise InvalidArgument("path", "an existing ledger", hint="Give budget= (or `ledger create`) to start one.")
         try:
             uri = f"{path.as_uri()}?mode={mode}"
             connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)

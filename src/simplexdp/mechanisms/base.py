@@ -62,9 +62,18 @@ class Draw:
         return f"draw over {self.values.size} cells by {self.mechanism} under {self.neighbours}{mark}"
 
 
+def as_array(counts: ArrayLike) -> NDArray[Any]:
+    """Counts as an array of any type; what NumPy says about a bad one would quote a value."""
+    try:
+        return np.asarray(counts)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidArgument("counts", "an array", hint="Rows of different lengths make no table.")
+
+
 def checked_counts(counts: ArrayLike) -> IntArray:
     """Counts as int64, or one error that names no count."""
-    array = np.asarray(counts)
+    array = as_array(counts)
     hint = "Give one non-negative whole number for each of two or more cells."
     if array.dtype.kind not in "iuf":
         raise InvalidArgument("counts", "an array of whole numbers", hint=hint)

@@ -26,6 +26,7 @@ from .base import (
     Draw,
     FloatArray,
     IntArray,
+    as_array,
     calibrate_upwards,
     checked_counts,
     describe,
@@ -108,9 +109,10 @@ class Dirichlet:
         """Draw once. With `sensitivity` the counts may be any non-negative query and Theorem 1's bound holds."""
         if sensitivity is None:
             return release_counts(self, counts, neighbours, entropy)
-        query = np.asarray(counts, dtype=np.float64)
-        if query.size < 2 or not np.isfinite(query).all() or (query < 0).any():
+        query = as_array(counts)
+        if query.dtype.kind not in "iuf" or query.size < 2 or not np.isfinite(query).all() or (query < 0).any():
             raise InvalidArgument("counts", "finite, zero or more, for two or more coordinates")
+        query = query.astype(np.float64)
         source = entropy_from(entropy)
         loss = self.bound(sensitivity, neighbours)
         values = dirichlet(self.r * query.ravel() + self.alpha, source).reshape(query.shape)

@@ -61,14 +61,18 @@ class _IntegerNoise:
         return release_counts(self, counts, neighbours, entropy)  # type: ignore[arg-type]  # a mixin of mechanisms
 
     def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
-        """The values themselves, their variance, and no slope."""
-        return values.astype(np.float64), self.noise_variance, 0.0
+        """The values themselves, the variance of the continuous law with the same likelihood, and no slope."""
+        return values.astype(np.float64), self.continuous_variance, 0.0
+
+    @property
+    def continuous_variance(self) -> float:
+        """The variance of the continuous law of the same parameter, whose likelihood at whole numbers is the same."""
+        raise NotImplementedError
 
     @property
     def noise_variance(self) -> float:
         """The variance of the noise drawn."""
-        law = self._noise()
-        return float(law.probabilities @ law.values**2)
+        raise NotImplementedError
 
     def expected_kl(self, counts: ArrayLike, *, constant: float | None = None) -> float:
         """E KL(f/N ‖ q) of q ∝ max(noisy, 0) + constant; half a standard deviation by default. Not private."""
@@ -115,6 +119,19 @@ class Gaussian(_IntegerNoise):
     def variance(self) -> Fraction:
         """The parameter σ² of the discrete Gaussian that is drawn."""
         return _rational(self.sigma**2)
+
+    @property
+    def continuous_variance(self) -> float:
+        """σ²."""
+        return float(self.variance)
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of the noise drawn: σ² to 1e-80 from σ = 3 on, less below."""
+        if self.variance >= 9:
+            return float(self.variance)
+        law = self._noise()
+        return float(law.probabilities @ law.values**2)
 
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers; for persons with several rows the Rényi bound λΔ²/2σ² with Δ² = m² a cell."""
@@ -184,6 +201,17 @@ class Laplace(_IntegerNoise):
     def rational_scale(self) -> Fraction:
         """The scale that is drawn, rounded up to a short binary fraction."""
         return _rational(self.scale)
+
+    @property
+    def continuous_variance(self) -> float:
+        """2b²."""
+        return 2 * float(self.rational_scale) ** 2
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of the noise drawn, 1 / (2 sinh²(1/2b))."""
+        half = 0.5 / float(self.rational_scale)
+        return 0.5 / math.sinh(half) ** 2 if half < 300 else 0.0
 
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers: a cell moved by one is randomised response with ε = 1/scale."""

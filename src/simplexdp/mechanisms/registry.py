@@ -22,6 +22,10 @@ MECHANISMS: dict[str, type[AnyMechanism]] = {
 }
 
 
+LIMITS = {"sigma": (0.125, 1e12), "scale": (1e-3, 1e12), "r": (1e-9, 1e12), "alpha": (1e-9, 1e15), "flips": (1, 16)}
+"""What a parameter in a file may be: wider than any use, narrow enough that its accounting cannot overflow."""
+
+
 def mechanism_from(name: str, parameters: Mapping[str, Any]) -> AnyMechanism:
     """The mechanism of this name with these parameters, checked.
 
@@ -31,7 +35,12 @@ def mechanism_from(name: str, parameters: Mapping[str, Any]) -> AnyMechanism:
     if name not in MECHANISMS:
         raise InvalidArgument("mechanism", "one of " + ", ".join(MECHANISMS), got=name)
     try:
-        return MECHANISMS[name](**parameters)
+        mechanism = MECHANISMS[name](**parameters)
+        for key, value in mechanism.parameters.items():
+            low, high = LIMITS[key]
+            if not low <= value <= high:
+                raise InvalidArgument(key, f"from {low:g} to {high:g}", got=value)
+        return mechanism
     except TypeError:
         raise InvalidArgument(
             "parameters", f"those of the {name} mechanism", got=sorted(str(key) for key in parameters)

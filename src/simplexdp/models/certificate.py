@@ -48,8 +48,11 @@ def certify(
     views = guarantee.views()
     unit = guarantee.unit if guarantee.rows == 1 else f"person with up to {guarantee.rows} rows"
     relation = _RELATIONS[guarantee.neighbours].format(unit=unit, units=f"{guarantee.unit}s")
-    kinds = sorted({mechanism.name for mechanism in guarantee.mechanisms})
-    tables = len(guarantee.mechanisms)
+    names = [mechanism.name for mechanism in guarantee.mechanisms]
+    looks, sums = names.count("gaussian-tables"), names.count("noisy-sum")
+    kinds = sorted({*names, *(["gaussian"] if looks else [])} - {"noisy-sum", "gaussian-tables"})
+    parts = f"{len(names) - looks - sums} table(s)" + (", a second look at each of them" if looks else "")
+    parts += f" and {sums} noisy sums" if sums else ""
     if not_private:
         promise = "No promise is made. The numbers below would hold if the reasons were removed."
     else:
@@ -58,7 +61,7 @@ def certify(
             for delta, value in views["epsilon_at_delta"].items()
         )
         promise = (
-            f"Differential privacy for {tables} table(s) together, by the {', '.join(kinds)} mechanism: whatever else "
+            f"Differential privacy for {parts} together, by the {', '.join(kinds)} mechanism: whatever else "
             f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact "
             f"or rounded up; the proof is on the documentation page of the mechanism."
         )

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,19 +59,35 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def write_file(path: str | os.PathLike[str], text: str) -> None:
-    """Write a whole file or nothing: into a temporary file beside it, then renamed."""
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside the path, which takes its name when all is written and goes away if that fails."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", text=False)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    made = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
+        yield made
+        with made.open("rb") as file:
             os.fsync(file.fileno())
-        Path(name).replace(target)
+        made.chmod(0o666 & ~_umask())  # a temporary file is its owner's alone; this one may be published
+        made.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """What is kept from others by default; the system tells it only while setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a whole file or nothing."""
+    with whole_file(path) as made:
+        made.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def read_file(path: str | os.PathLike[str]) -> str:

@@ -13,6 +13,7 @@ from ..budget import Budget, Neighbours, check_neighbours, check_whole
 from ..errors import FormatError
 from ..mechanisms.base import Mechanism
 from ..mechanisms.registry import mechanism_from
+from ..mechanisms.sums import GaussianTables, NoisySum
 from ..tables import Unit
 
 
@@ -21,7 +22,7 @@ class Guarantee:
     """The mechanisms of all tables of one model, under one neighbouring relation and one unit.
 
     Args:
-        mechanisms: one for each released table.
+        mechanisms: one for each released table, then those that follow the tables: second looks, noisy sums.
         neighbours: the relation.
         unit: "row" or "person".
         rows: how many rows one unit may have.
@@ -83,7 +84,7 @@ class Guarantee:
         """The inverse of `to_body`."""
         try:
             return cls(
-                mechanisms=tuple(mechanism_from(m["name"], m["parameters"]) for m in body["mechanisms"]),
+                mechanisms=tuple(_mechanism(m["name"], m["parameters"]) for m in body["mechanisms"]),
                 neighbours=check_neighbours(body["neighbours"]),
                 unit=body["unit"],
                 rows=body["rows"],
@@ -92,6 +93,12 @@ class Guarantee:
             )
         except (KeyError, TypeError, AttributeError):
             raise FormatError("the guarantee of the document is incomplete") from None
+
+
+def _mechanism(name: str, parameters: dict[str, Any]) -> Mechanism:
+    if name == "noisy-sum":
+        return NoisySum(**parameters)
+    return GaussianTables(**parameters) if name == "gaussian-tables" else mechanism_from(name, parameters)
 
 
 def pure_loss(epsilon: float, neighbours: Neighbours) -> PrivacyLoss:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError, InvalidArgument
-from ..estimation import Method, estimate
-from ..estimation.classes import class_estimate
-from ..estimation.strata import estimate_strata, temperature
+from ..estimation import Method, NoisyCounts, estimate
+from ..estimation.classes import class_estimate, pooled
+from ..estimation.strata import Strata, estimate_strata, temperature
 from ..schema import Schema
 from .certificate import Certificate, certify
 from .document import read_document, read_file, write_document, write_file
@@ -23,8 +23,73 @@ from .release import Release
 
 FloatArray = NDArray[np.float64]
 
-BLOCK = 1 << 14
-"""Rows predicted at once: the scores of a block stay in the cache."""
+BLOCK = 1 << 13
+"""Rows predicted at once: what they need stays in the cache."""
+MOST_CELLS = 1 << 11
+"""Cells of a look-up table for several features."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lookup:
+    """Scores of several features in one table, two classes in one complex number: few look-ups for each row.
+
+    Args:
+        features: positions of the features.
+        sizes: their numbers of cells.
+        pairs: for each two classes the scores of every combination of cells; a missing second class is 0.
+    """
+
+    features: tuple[int, ...]
+    sizes: tuple[int, ...]
+    pairs: list[NDArray[np.complex128]]
+
+    @classmethod
+    def of(cls, scores: Sequence[FloatArray]) -> list[Lookup]:
+        """Tables of at most MOST_CELLS combinations of neighbouring features, from classes × values each."""
+        groups: list[list[int]] = []
+        cells = MOST_CELLS + 1
+        for k, score in enumerate(scores):
+            cells *= score.shape[1]
+            if cells > MOST_CELLS:
+                groups.append([])
+                cells = score.shape[1]
+            groups[-1].append(k)
+        return [cls._joined(group, [scores[k] for k in group]) for group in groups]
+
+    @classmethod
+    def _joined(cls, group: list[int], scores: list[FloatArray]) -> Lookup:
+        joined = scores[0]
+        for score in scores[1:]:
+            joined = (joined[:, :, None] + score[:, None, :]).reshape(len(score), -1)
+        if len(joined) % 2:
+            joined = np.concatenate([joined, np.zeros((1, joined.shape[1]))])
+        pairs = [joined[j] + 1j * joined[j + 1] for j in range(0, len(joined), 2)]
+        return cls(features=tuple(group), sizes=tuple(score.shape[1] for score in scores), pairs=pairs)
+
+    def cells(self, block: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The combined cell of every row of a block of features × rows."""
+        cells = block[self.features[0]]
+        for k, size in zip(self.features[1:], self.sizes[1:], strict=True):
+            cells = cells * size + block[k]
+        return np.asarray(cells)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables:
+    """What the releases say: class shares, the number of records, and the conditional tables."""
+
+    classes: FloatArray
+    total: float
+    strata: Strata
+
+    @classmethod
+    def of(cls, releases: Sequence[Release], target: str) -> Tables:
+        """Estimated from (feature, target) and (target,) tables together, at no budget."""
+        tables = list(_by_feature(releases).values())
+        found = class_estimate(tables, [release.noisy for release in releases if release.columns == (target,)])
+        total = found.noisy.likely_total
+        counts, variances = found.probabilities * total, (found.standard_errors * total) ** 2
+        return cls(classes=found.probabilities, total=total, strata=estimate_strata(tables, counts, variances))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +100,7 @@ class NaiveBayesModel:
     estimated parameters are stored beside the releases, so that a loaded model predicts bit for bit the same.
 
     Args:
-        releases: one (feature, class) table for each feature, and possibly one of the class alone.
+        releases: one (feature, class) table for each feature, or two, and possibly one of the class alone.
         target: the class column.
         class_probabilities: π, in the order of the cells of the target column.
         conditionals: for each feature classes × values, rows summing to 1.
@@ -53,13 +118,19 @@ class NaiveBayesModel:
     method: Method = "posterior-mean"
 
     def __post_init__(self) -> None:
-        tables = [r for r in self.releases if len(r.columns) == 2]
+        tables = {r.columns[0]: r for r in self.releases if len(r.columns) == 2}
         if not tables or any(r.columns[-1] != self.target for r in self.releases):
             raise InvalidArgument("releases", f"tables of one feature and {self.target!r}, in this order")
         if any(r.guarantee != self.releases[0].guarantee for r in self.releases):
             raise InvalidArgument("releases", "made together, under one guarantee")
-        classes = tables[0].values.shape[1]
-        shapes = [(classes, r.values.shape[0]) for r in tables]
+        classes = next(iter(tables.values())).values.shape[-1]
+        shapes = [(classes, r.values.shape[0]) for r in tables.values()]
+        if any(
+            r.values.shape[::-1] != (classes, tables[r.columns[0]].values.shape[0])[: r.values.ndim]
+            for r in self.releases
+            if len(r.columns) == 2
+        ):
+            raise InvalidArgument("releases", "of one shape for each feature")
         if [c.shape for c in self.conditionals] != shapes or self.class_probabilities.shape != (classes,):
             raise InvalidArgument("conditionals", "classes × values for each released table")
         if self.weights.shape != (len(tables),) or self.biases.shape != (classes,):
@@ -83,7 +154,7 @@ class NaiveBayesModel:
         """Estimate the parameters from the releases, at no budget.
 
         Args:
-            releases: one (feature, target) table a feature; optionally one (target,) table.
+            releases: one or two (feature, target) tables a feature; optionally one (target,) table.
             target: the class column.
             method: "posterior-mean" shrinks every class towards the pooled marginal; the others act on each table
                 alone (see `simplexdp.estimate`).
@@ -93,18 +164,17 @@ class NaiveBayesModel:
         alone = [r for r in releases if r.columns == (target,)]
         if not features or len(features) + len(alone) != len(releases):
             raise InvalidArgument("releases", f"tables of one feature and {target!r}, in this order")
-        tables = [r.noisy for r in features]
         beta = 1.0
         if method == "posterior-mean":
-            classes = class_estimate(tables, [r.noisy for r in alone])
-            total = classes.noisy.likely_total
-            probabilities = classes.probabilities
-            strata = estimate_strata(tables, probabilities * total, (classes.standard_errors * total) ** 2)
-            conditionals = strata.conditionals
+            tables = Tables.of(releases, target)
+            probabilities, conditionals = tables.classes, tables.strata.conditionals
             if calibrated:
-                beta = temperature(strata, probabilities)
+                beta = temperature(tables.strata, probabilities)
         else:
-            joints = [(r.values if _raw_draw(r, method) else estimate(r.noisy, method).probabilities) for r in features]
+            if all(_raw_draw(release, method) for release in features):
+                joints = [release.values for release in features]
+            else:
+                joints = [estimate(table, method).probabilities for table in _by_feature(releases).values()]
             conditionals = tuple((joint / joint.sum(axis=0)).T.copy() for joint in joints)
             probabilities = _simple_classes(features, alone, method)
         return cls(
@@ -112,7 +182,7 @@ class NaiveBayesModel:
             target=target,
             class_probabilities=probabilities,
             conditionals=conditionals,
-            weights=np.full(len(features), beta),
+            weights=np.full(len(conditionals), beta),
             biases=np.zeros(probabilities.size),
             method=method,
         )
@@ -122,7 +192,7 @@ class NaiveBayesModel:
     @property
     def features(self) -> tuple[str, ...]:
         """The feature columns, in the order of the codes."""
-        return tuple(r.columns[0] for r in self.releases if len(r.columns) == 2)
+        return tuple(dict.fromkeys(r.columns[0] for r in self.releases if len(r.columns) == 2))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -168,58 +238,57 @@ class NaiveBayesModel:
     # -- prediction -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _tables(self) -> list[FloatArray]:
-        return [
-            np.ascontiguousarray(weight * np.log(conditional))
-            for weight, conditional in zip(self.weights, self.conditionals, strict=True)
-        ]
-
-    @cached_property
     def _start(self) -> FloatArray:
         return np.asarray(np.log(self.class_probabilities) + self.biases)
 
+    @cached_property
+    def _lookups(self) -> list[Lookup]:
+        scores = [w * np.log(table) for w, table in zip(self.weights, self.conditionals, strict=True)]
+        return Lookup.of(scores)
+
     def predict_log_proba(self, codes: NDArray[Any] | Sequence[NDArray[Any]]) -> FloatArray:
         """ln P(class | x) for cell numbers: rows × features, or one array for each feature; rows × classes back."""
-        columns = self._columns(codes)
-        rows = len(columns[0])
-        out = np.empty((rows, self._start.size))
-        for start, scores in self._scores(columns):
-            out[start : start + scores.shape[1]] = scores.T
+        columns = codes.T if isinstance(codes, np.ndarray) and codes.ndim == 2 else codes
+        shapes = {np.shape(column) for column in columns}
+        if len(columns) != len(self.features) or len(shapes) != 1 or len(next(iter(shapes))) != 1:
+            raise InvalidArgument("codes", f"rows × {len(self.features)} cell numbers, one column for each feature")
+        if any(np.asarray(column).dtype.kind not in "iu" for column in columns):
+            raise InvalidArgument("codes", "cell numbers of an integer type")
+        rows, classes = len(columns[0]), self._start.size
+        out = np.empty((rows, classes))
+        for start in range(0, rows, BLOCK):
+            stop = min(start + BLOCK, rows)
+            if isinstance(columns, np.ndarray):
+                block = columns[:, start:stop].astype(np.intp, order="C")
+            else:
+                block = np.array([column[start:stop] for column in columns], dtype=np.intp)
+            self._check(block)
+            out[start:stop] = self._block(block)
         return out
 
-    def _scores(self, columns: list[NDArray[Any]]) -> Iterator[tuple[int, FloatArray]]:
-        """Normalised scores, classes × rows, block by block."""
-        classes = self._start.size
-        rows = len(columns[0])
-        work = np.empty(BLOCK)
-        for start in range(0, rows, BLOCK):
-            part = [column[start : start + BLOCK] for column in columns]
-            size = len(part[0])
-            scores = np.empty((classes, size))
-            scores[:] = self._start[:, None]
-            for table, column in zip(self._tables, part, strict=True):
-                for j in range(classes):
-                    scores[j] += np.take(table[j], column, out=work[:size], mode="clip")
-            top = scores.max(axis=0)
-            scores -= top
-            scores -= np.log(np.exp(scores).sum(axis=0))
-            yield start, scores
+    def _block(self, block: NDArray[np.intp]) -> FloatArray:
+        classes, rows = self._start.size, block.shape[1]
+        pairs = (classes + 1) // 2
+        total = np.zeros((pairs, rows), dtype=np.complex128)
+        work = np.empty(rows, dtype=np.complex128)
+        for lookup in self._lookups:
+            cells = lookup.cells(block)
+            for pair in range(pairs):
+                total[pair] += np.take(lookup.pairs[pair], cells, out=work, mode="clip")
+        scores = np.empty((classes, rows))
+        scores[::2] = total.real
+        scores[1::2] = total.imag[: classes // 2]
+        scores += self._start[:, None]
+        scores -= scores.max(axis=0)
+        scores -= np.log(np.exp(scores).sum(axis=0))
+        return scores.T
 
-    def _columns(self, codes: NDArray[Any] | Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        if isinstance(codes, np.ndarray):
-            if codes.ndim != 2 or codes.shape[1] != len(self.features):
-                raise InvalidArgument("codes", f"of shape (rows, {len(self.features)})", got=codes.shape)
-            columns = [np.ascontiguousarray(codes[:, k]) for k in range(codes.shape[1])]
-        else:
-            columns = [np.asarray(column) for column in codes]
-            if len(columns) != len(self.features) or len({column.shape for column in columns}) != 1:
-                raise InvalidArgument("codes", f"{len(self.features)} arrays of one length")
-        for name, column, table in zip(self.features, columns, self.conditionals, strict=True):
-            if column.dtype.kind not in "iu":
-                raise InvalidArgument("codes", "cell numbers of an integer type", got=str(column.dtype))
-            if column.size and not (int(column.min()) >= 0 and int(column.max()) < table.shape[1]):
+    def _check(self, block: NDArray[np.intp]) -> None:
+        # Negative numbers are very large ones when read as unsigned.
+        largest = block.view(np.uintp).max(axis=1)
+        for name, found, table in zip(self.features, largest, self.conditionals, strict=True):
+            if found >= table.shape[1]:
                 raise InvalidArgument("codes", f"0 to {table.shape[1] - 1} for {name!r}")
-        return columns
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -274,6 +343,15 @@ class NaiveBayesModel:
         return cls.from_json(read_file(path))
 
 
+def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:
+    """What was released of each feature's table, several looks as one."""
+    looks: dict[str, list[NoisyCounts]] = {}
+    for release in releases:
+        if len(release.columns) == 2:
+            looks.setdefault(release.columns[0], []).append(release.noisy)
+    return {name: pooled(found) for name, found in looks.items()}
+
+
 def _raw_draw(release: Release, method: Method) -> bool:
     """Whether the published values are shares already, as a Dirichlet draw's are."""
     return method == "raw" and release.mechanism.name == "dirichlet"
@@ -288,4 +366,4 @@ def _simple_classes(features: Sequence[Release], alone: Sequence[Release], metho
         return np.asarray(smallest.values.reshape(-1, smallest.values.shape[-1]).sum(axis=0))
     if alone:
         return class_estimate([], [release.noisy for release in alone], method).probabilities
-    return class_estimate([release.noisy for release in features], method=method).probabilities
+    return class_estimate(list(_by_feature(features).values()), method=method).probabilities

@@ -7,12 +7,13 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyLoss
+from ..budget import check_positive, check_whole
 from ..errors import FormatError, InvalidArgument, SimplexDPError
 from ..estimation import Estimate, IntervalKind, Method, NoisyCounts, estimate
 from ..mechanisms.base import Draw
@@ -162,9 +163,10 @@ class Release:
     def from_body(cls, body: dict[str, Any]) -> Release:
         """The inverse of `to_body`."""
         try:
+            _check_types(body)
             whole = body["mechanism"]["name"] != "dirichlet"
             values = np.array(body["values"], dtype=np.int64 if whole else np.float64).reshape(body["shape"])
-            return cls(
+            release = cls(
                 values=values,
                 mechanism=mechanism_from(body["mechanism"]["name"], body["mechanism"]["parameters"]),
                 guarantee=Guarantee.from_body(body["guarantee"]),
@@ -177,7 +179,13 @@ class Release:
                 created=body["created"],
                 software=body["software"],
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            schema = release.schema
+            if schema is not None and (schema.names != release.columns or schema.shape() != values.shape):
+                raise FormatError("the schema of the release is not that of its columns")
+            if release.mechanism not in release.guarantee.mechanisms:
+                raise FormatError("the guarantee of the release does not cover its mechanism")
+            return release
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
             if isinstance(error, SimplexDPError):
                 raise FormatError(f"the release is not valid: {error}") from None
             raise FormatError("the release is incomplete or has a field of the wrong type") from None
@@ -199,6 +207,28 @@ class Release:
     def read(cls, path: str | os.PathLike[str]) -> Release:
         """Read a document."""
         return cls.from_json(read_file(path))
+
+
+def _check_types(body: dict[str, Any]) -> None:
+    """Refuse what would be read as something else: 0.5 as 0, true as 1, a text as a list of letters."""
+    lists = {name: body[name] for name in ("columns", "not_private", "values", "shape")}
+    if any(not isinstance(value, list) for value in lists.values()):
+        raise TypeError
+    texts = [*lists["columns"], *lists["not_private"], *(body[name] for name in ("method", "created", "software"))]
+    if any(not isinstance(text, str) for text in texts) or body["entropy"] not in ("operating-system", "seeded"):
+        raise TypeError
+    numbers = (int, float) if body["mechanism"]["name"] == "dirichlet" else (int,)
+    if any(type(value) not in numbers for value in lists["values"]) or any(type(n) is not int for n in lists["shape"]):
+        raise TypeError
+    if len(lists["values"]) < 2 or any(n < 1 for n in lists["shape"]):
+        raise ValueError
+    if body["total"] is not None and check_whole("total", body["total"], at_least=0) > 2**53:
+        raise ValueError
+    guarantee = body["guarantee"]
+    if guarantee["unit"] not in get_args(Unit) or type(guarantee["rows"]) is not int or guarantee["rows"] > 10**9:
+        raise ValueError
+    if any(not 0 < check_positive("pure", epsilon) <= 1e6 for epsilon in guarantee["pure"]):
+        raise ValueError
 
 
 def reasons(draw_kind: str, mechanism: str, schema: Schema | None) -> tuple[str, ...]:

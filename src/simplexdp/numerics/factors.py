@@ -36,21 +36,23 @@ class Factor:
         return Factor((ROWS, *free), self.values.transpose(order)[index])
 
 
-def multiply(factors: Sequence[Factor], drop: str | None) -> Factor:
-    """The product over the union of the axes, summed over `drop`."""
+def multiply(factors: Sequence[Factor], drop: str | None) -> tuple[Factor, FloatArray]:
+    """The product over the union of the axes, summed over `drop`, scaled to a largest entry of 1; and its log-scale."""
     names = _union(factors)
-    result = np.ones([1] * len(names))
-    for factor in factors:
-        result = result * _aligned(factor, names)
-    if drop is None:
-        return Factor(names, result)
-    axis = names.index(drop)
-    return Factor(names[:axis] + names[axis + 1 :], result.sum(axis=axis))
+    made, scale = Factor(names, np.ones([1] * len(names))), np.zeros(1)
+    for i, factor in enumerate(factors, start=1):
+        made = Factor(names, made.values * _aligned(factor, names))
+        if i % 8 == 0:  # eight numbers above 1e-38 do not underflow
+            made, log = _scaled(made)
+            scale = scale + log
+    if drop is not None:
+        axis = names.index(drop)
+        made = Factor(names[:axis] + names[axis + 1 :], made.values.sum(axis=axis))
+    made, log = _scaled(made)
+    return made, scale + log
 
 
-def eliminate(
-    factors: Iterable[Factor], keep: Sequence[str], *, limit: int = MAX_CELLS
-) -> tuple[Factor, NDArray[np.float64]]:
+def eliminate(factors: Iterable[Factor], keep: Sequence[str], *, limit: int = MAX_CELLS) -> tuple[Factor, FloatArray]:
     """The product of all factors summed down to the axes `keep`, in that order, and the logarithm of its scale.
 
     The axis that makes the smallest intermediate table goes first. Each intermediate table is divided by its
@@ -58,18 +60,18 @@ def eliminate(
     """
     left = list(factors)
     sizes = {name: size for factor in left for name, size in zip(factor.names, factor.values.shape, strict=True)}
-    scale: NDArray[np.float64] = np.zeros(1)
+    scale: FloatArray = np.zeros(1)
     hidden = set(sizes) - set(keep) - {ROWS}
     while hidden:
         name = min(sorted(hidden), key=lambda name: _cells([f for f in left if name in f.names], sizes))
         touched = [factor for factor in left if name in factor.names]
         _check(_cells(touched, sizes), limit)
-        made, log = _scaled(multiply(touched, name))
+        made, log = multiply(touched, name)
         left = [factor for factor in left if name not in factor.names] + [made]
         scale = scale + log
         hidden.remove(name)
     _check(_cells(left, sizes), limit)
-    made, log = _scaled(multiply(left, None))
+    made, log = multiply(left, None)
     order = ((ROWS,) if ROWS in made.names else ()) + tuple(keep)
     shape = [sizes[name] for name in order]
     values = np.broadcast_to(_aligned(made, order), shape)
@@ -114,7 +116,7 @@ def _check(cells: int, limit: int) -> None:
         )
 
 
-def _scaled(factor: Factor) -> tuple[Factor, NDArray[np.float64]]:
+def _scaled(factor: Factor) -> tuple[Factor, FloatArray]:
     axes = tuple(i for i, name in enumerate(factor.names) if name != ROWS)
     top = factor.values.max(axis=axes, keepdims=True) if axes else factor.values
     safe = np.where(top > 0, top, 1.0)

@@ -1,0 +1,274 @@
+"""`simplexdp fit`: a distribution, a naive Bayes classifier or a Bayesian network from sensitive rows.
+
+Everything that can be refused is refused before a row is read, and everything that can be checked about the output is
+checked before budget is spent: options, schema, graph, ledger, and that the file can be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..budget import check_neighbours
+from ..errors import InvalidArgument
+from ..models.document import write_file
+from ..models.graph import Graph
+from ..naive_bayes import fit_naive_bayes
+from ..network import BayesianNetwork
+from ..pipeline import release_distribution
+from ..schema import Schema
+from .files import Published, check_output, open_ledger, progress_bar, source_from
+from .graphs import read_graph
+from .options import (
+    METHODS,
+    Database,
+    Dataset,
+    Delimiter,
+    Delta,
+    Epsilon,
+    EstimateOption,
+    FileFormat,
+    Force,
+    Json,
+    LedgerFile,
+    MechanismOption,
+    NeighboursOption,
+    Order,
+    OutFile,
+    Person,
+    RowsPerPerson,
+    SchemaFile,
+    Seed,
+    Sources,
+    Sql,
+    budget_from,
+    names_from,
+    print_json,
+)
+
+app = typer.Typer(help="Fit privately from files or a query, and write what may be published.", no_args_is_help=True)
+Columns = Annotated[str, typer.Option(help="The columns whose joint distribution is published: a,b.")]
+Target = Annotated[str, typer.Option(help="The class column.")]
+Features = Annotated[str | None, typer.Option(help="The feature columns a,b; all others of the schema by default.")]
+GraphOption = Annotated[
+    str, typer.Option("--graph", help="'a->b,b->c', a .json file of edges or parents, or a .bif file.")
+]
+Calibration = Annotated[str, typer.Option(help="exact, or algorithm1 for the paper's parameters.")]
+SPLITS = "equal, cells, or one weight for each table with commas between them"
+
+
+@app.command()
+def distribution(
+    schema: SchemaFile,
+    columns: Columns,
+    out: OutFile,
+    source: Sources = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    order: Order = None,
+    mechanism: MechanismOption = "auto",
+    calibration: Calibration = "exact",
+    estimate: EstimateOption = "posterior-mean",
+    neighbours: NeighboursOption = "replace-one",
+    rows_per_person: RowsPerPerson = None,
+    person: Person = None,
+    sql: Sql = None,
+    database: Database = None,
+    file_format: FileFormat = None,
+    delimiter: Delimiter = None,
+    seed: Seed = None,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Publish the joint distribution of one or several columns."""
+    settings = _settings(epsilon, delta, order, mechanism, calibration, estimate, neighbours, seed)
+    rows = source_from(source, sql, database, file_format, delimiter)
+    declared, names = Schema.read(schema), names_from("--columns", columns)
+    declared.select(names)
+    check_output(out, force)
+    account = open_ledger(ledger, dataset)
+
+    def fit(progress: Any) -> Published:
+        return release_distribution(
+            rows,
+            declared,
+            names,
+            rows_per_person=rows_per_person,
+            person=person,
+            progress=progress,
+            ledger=account,
+            dataset=dataset,
+            **settings,
+        )
+
+    _run("release", fit, out, as_json)
+
+
+@app.command()
+def nb(
+    schema: SchemaFile,
+    target: Target,
+    out: OutFile,
+    source: Sources = None,
+    features: Features = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    order: Order = None,
+    mechanism: MechanismOption = "auto",
+    calibration: Calibration = "exact",
+    estimate: EstimateOption = "posterior-mean",
+    neighbours: NeighboursOption = "replace-one",
+    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
+    rows_per_person: RowsPerPerson = None,
+    person: Person = None,
+    sql: Sql = None,
+    database: Database = None,
+    file_format: FileFormat = None,
+    delimiter: Delimiter = None,
+    seed: Seed = None,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a naive Bayes classifier: one table of each feature and the class."""
+    settings = _settings(epsilon, delta, order, mechanism, calibration, estimate, neighbours, seed)
+    rows = source_from(source, sql, database, file_format, delimiter)
+    declared = Schema.read(schema)
+    names = None if features is None else names_from("--features", features)
+    declared.select([target, *(names or ())])
+    check_output(out, force)
+    account = open_ledger(ledger, dataset)
+
+    def fit(progress: Any) -> Published:
+        return fit_naive_bayes(
+            rows,
+            declared,
+            target,
+            names,
+            split=split_from(split),
+            rows_per_person=rows_per_person,
+            person=person,
+            progress=progress,
+            ledger=account,
+            dataset=dataset,
+            **settings,
+        )
+
+    _run("naive-bayes", fit, out, as_json)
+
+
+@app.command()
+def bn(
+    schema: SchemaFile,
+    graph: GraphOption,
+    out: OutFile,
+    source: Sources = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    order: Order = None,
+    mechanism: MechanismOption = "auto",
+    calibration: Calibration = "exact",
+    estimate: EstimateOption = "posterior-mean",
+    neighbours: NeighboursOption = "replace-one",
+    split: Annotated[str, typer.Option(help=f"Of the budget over the tables: auto, {SPLITS}.")] = "auto",
+    rows_per_person: RowsPerPerson = None,
+    person: Person = None,
+    sql: Sql = None,
+    database: Database = None,
+    file_format: FileFormat = None,
+    delimiter: Delimiter = None,
+    seed: Seed = None,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a Bayesian network with a known graph."""
+    settings = _settings(epsilon, delta, order, mechanism, calibration, estimate, neighbours, seed)
+    rows = source_from(source, sql, database, file_format, delimiter)
+    known: Graph = read_graph(graph)
+    network = BayesianNetwork(
+        known,
+        Schema.read(schema),
+        split=split_from(split),
+        ledger=open_ledger(ledger, dataset),
+        dataset=dataset,
+        **settings,
+    )
+    check_output(out, force)
+
+    def fit(progress: Any) -> Published:
+        return network.fit(rows, rows_per_person=rows_per_person, person=person, progress=progress).model
+
+    _run("bayesian-network", fit, out, as_json)
+
+
+def _settings(
+    epsilon: float | None,
+    delta: float | None,
+    order: float | None,
+    mechanism: str,
+    calibration: str,
+    estimate: str,
+    neighbours: str,
+    seed: int | None,
+) -> dict[str, Any]:
+    """The arguments that all three fits share, checked as far as that goes without data."""
+    if estimate not in METHODS:
+        raise InvalidArgument("--estimate", "one of " + ", ".join(METHODS), got=estimate)
+    given = (epsilon, delta, order)
+    no_budget = mechanism == "none" and given == (None, None, None)
+    return {
+        "budget": None if no_budget else budget_from(*given),
+        "mechanism": mechanism,
+        "calibration": calibration,
+        "estimate": estimate,
+        "neighbours": check_neighbours(neighbours),
+        "entropy": seed,
+    }
+
+
+def split_from(text: str) -> Any:
+    """A rule by its name, or weights."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        return text.strip()
+
+
+def _run(kind: str, fit: Callable[[Any], Published], out: Path, as_json: bool) -> None:
+    with progress_bar("counting") as progress:
+        found = fit(progress)
+    text = found.to_json()
+    try:
+        write_file(out, text)
+    except OSError as error:
+        typer.echo(text)  # it is paid for, so it must not be lost
+        raise InvalidArgument(
+            "--out",
+            f"a file that can be written ({error.strerror})",
+            hint="The budget is spent; the document is on standard output instead.",
+        ) from None
+    certificate = found.certificate()
+    if as_json:
+        print_json(
+            {
+                "out": str(out),
+                "kind": kind,
+                "private": certificate.private,
+                "tables": len(found.guarantee.mechanisms),
+                "certificate": certificate.__dict__,
+            }
+        )
+        return
+    typer.echo(f"{found!r}")
+    typer.echo(f"{'PRIVATE' if certificate.private else 'NOT PRIVATE'}: {certificate.promise}")
+    for reason in certificate.not_private:
+        typer.echo(f"  - {reason}")
+    typer.echo(f"Written to {out}; `simplexdp inspect {out}` shows what it says.")

@@ -1,0 +1,271 @@
+"""Pictures of what was released and what it promises. matplotlib and altair are imported here only, when needed."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .accounting import PrivacyLoss
+from .errors import InvalidArgument, MissingExtra
+from .models.release import Release
+from .summary import cell_labels
+
+COLOURS = ("#0b5fa5", "#c4480c", "#5b7f2b", "#7a4f9e", "#8a8a8a")
+FORMATS = ("png", "svg", "pdf")
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "svg.hashsalt": "simplexdp",
+}
+_MANY = 40
+"""Bars in one picture; the most probable are shown."""
+
+
+def distribution(release: Release, *, level: float = 0.95, title: str | None = None, cells: int = _MANY) -> Any:
+    """The published distribution with intervals: bars for one column, a map for two, the largest cells for more.
+
+    Args:
+        release: what was published.
+        level: of the intervals.
+        title: of the picture; the columns by default.
+        cells: how many bars at most.
+    """
+    heading = title or (" × ".join(release.columns) or "distribution")
+    if release.values.ndim == 2 and min(release.values.shape) > 1 and release.values.size > 12:
+        return _heat_map(release, heading)
+    lower, upper = release.intervals(level)
+    return bars(
+        cell_labels(release),
+        release.probabilities.ravel(),
+        lower=lower.ravel(),
+        upper=upper.ravel(),
+        title=heading,
+        note=f"bars: published probability; whiskers: {level:.0%} intervals",
+        cells=cells,
+    )
+
+
+def bars(
+    labels: Sequence[str],
+    values: ArrayLike,
+    *,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    title: str = "",
+    note: str = "",
+    unit: str = "probability",
+    cells: int = _MANY,
+) -> Any:
+    """Horizontal bars with optional whiskers, the largest ones if there are too many."""
+    heights = np.asarray(values, dtype=np.float64)
+    kept = np.arange(heights.size)
+    if heights.size > cells:
+        kept = np.argsort(-heights)[:cells]
+        note = f"the {cells} largest of {heights.size:,} cells; {note}".rstrip("; ")
+    figure, axis = _figure(6.4, 0.9 + 0.24 * kept.size)
+    place = np.arange(kept.size)
+    axis.barh(place, heights[kept], color=COLOURS[0], alpha=0.75, height=0.7)
+    if lower is not None and upper is not None:
+        low, high = np.asarray(lower, dtype=np.float64)[kept], np.asarray(upper, dtype=np.float64)[kept]
+        reach = np.maximum(0.0, np.vstack([heights[kept] - low, high - heights[kept]]))
+        axis.errorbar(heights[kept], place, xerr=reach, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
+    axis.set_yticks(place, [_short(labels[int(i)]) for i in kept])
+    axis.set_ylim(kept.size - 0.4, -0.6)
+    axis.set_xlim(left=0.0)
+    axis.grid(axis="y", visible=False)
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.set_xlabel(unit + (f"   ({note})" if note else ""))
+    return figure
+
+
+def comparison(
+    labels: Sequence[str],
+    series: Mapping[str, ArrayLike],
+    *,
+    errors: Mapping[str, ArrayLike] | None = None,
+    title: str = "",
+    unit: str = "",
+) -> Any:
+    """Groups of vertical bars, one colour for each series, with optional whiskers of ± the given errors."""
+    figure, axis = _figure(max(4.5, 0.45 * len(labels) * max(1, len(series)) + 1.5), 3.2)
+    place, width = np.arange(len(labels)), 0.8 / max(1, len(series))
+    for i, (name, values) in enumerate(series.items()):
+        offset = (i - (len(series) - 1) / 2) * width
+        spread = (errors or {}).get(name)
+        axis.bar(
+            place + offset,
+            np.asarray(values, dtype=np.float64),
+            width * 0.92,
+            yerr=spread,
+            color=COLOURS[i % len(COLOURS)],
+            alpha=0.8,
+            label=name,
+            error_kw={"elinewidth": 0.9, "capsize": 2},
+        )
+    axis.set_xticks(place, [_short(label) for label in labels])
+    axis.grid(axis="x", visible=False)
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.set_ylabel(unit)
+    if len(series) > 1:
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    return figure
+
+
+def curves(
+    x: ArrayLike,
+    series: Mapping[str, ArrayLike],
+    *,
+    errors: Mapping[str, ArrayLike] | None = None,
+    level_lines: Mapping[str, float] | None = None,
+    title: str = "",
+    x_label: str = "",
+    y_label: str = "",
+) -> Any:
+    """Lines over a logarithmic axis, with optional whiskers and dashed levels."""
+    figure, axis = _figure(5.2, 3.4)
+    points = np.asarray(x, dtype=np.float64)
+    for i, (name, values) in enumerate(series.items()):
+        spread = (errors or {}).get(name)
+        colour = COLOURS[i % len(COLOURS)]
+        axis.errorbar(points, np.asarray(values), yerr=spread, fmt="o-", color=colour, label=name, ms=4, capsize=2)
+    for name, value in (level_lines or {}).items():
+        axis.axhline(value, color="#555555", linestyle="--", linewidth=1, label=name)
+    axis.set_xscale("log")
+    axis.set_xticks(points, [f"{value:g}" for value in points])
+    axis.minorticks_off()
+    axis.set_title(title, loc="left", fontsize=10)
+    axis.set_xlabel(x_label)
+    axis.set_ylabel(y_label)
+    axis.legend(frameon=False)
+    return figure
+
+
+def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for every ε", points: int = 25) -> Any:
+    """δ(ε) of one or several losses: the whole trade-off that a release promises, each point exact or rounded up.
+
+    The axis ends where δ falls below 1e-12.
+    """
+    if not losses:
+        raise InvalidArgument("losses", "at least one")
+    figure, axis = _figure(5.2, 3.4)
+    drawn = False
+    for i, (name, loss) in enumerate(losses.items()):
+        top = loss.epsilon(1e-12)
+        if not math.isfinite(top):
+            continue
+        top = max(top, 1e-6)
+        # A pure guarantee ends in a cliff: δ is 0 from some ε on, which a logarithmic axis shows as its bottom.
+        near = top * (1 - np.geomspace(1 / points, 1e-6, 6))
+        epsilons = np.sort(np.concatenate([np.linspace(0.0, top, points), near, [top * (1 + 1e-9)]]))
+        deltas = np.maximum([loss.delta(float(epsilon)) for epsilon in epsilons], 1e-13)
+        axis.plot(epsilons, deltas, color=COLOURS[i % len(COLOURS)], label=name)
+        drawn = True
+    axis.set_title(title, loc="left", fontsize=10)
+    if not drawn:
+        axis.text(0.5, 0.5, "no guarantee: exact counts were published", ha="center", transform=axis.transAxes)
+        return figure
+    axis.set_yscale("log")
+    axis.set_ylim(1e-12, 1.0)
+    axis.set_xlim(left=0.0)
+    axis.set_xlabel("ε")
+    axis.set_ylabel("δ")
+    if len(losses) > 1:
+        axis.legend(frameon=False)
+    return figure
+
+
+def image_rows(rows: Mapping[str, Sequence[NDArray[Any]]], *, title: str = "", top: float = 1.0) -> Any:
+    """Rows of small grey pictures, one row for each label."""
+    columns = max(len(pictures) for pictures in rows.values())
+    figure, _ = _figure(0.62 * columns + 1.6, 0.66 * len(rows) + 0.4, empty=True)
+    axes = figure.subplots(len(rows), columns, squeeze=False)
+    for line, (label, pictures) in zip(axes, rows.items(), strict=True):
+        for axis, picture in itertools.zip_longest(line, pictures):
+            axis.set_axis_off()
+            if picture is not None:
+                axis.imshow(picture, cmap="Greys", vmin=0.0, vmax=top, interpolation="nearest")
+        line[0].text(-0.15, 0.5, label, ha="right", va="center", transform=line[0].transAxes)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def save(figure: Any, form: str) -> bytes:
+    """The picture as the bytes of a "png", "svg" or "pdf" file."""
+    if form not in FORMATS:
+        raise InvalidArgument("format", "one of " + ", ".join(FORMATS), got=form)
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    about = {"Date": None} if form == "svg" else {}
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format=form, dpi=160, metadata=about)
+    return buffer.getvalue()
+
+
+def chart(release: Release, *, level: float = 0.95) -> Any:
+    """An altair chart of the distribution with intervals, for notebooks."""
+    try:
+        import altair
+    except ImportError:
+        raise MissingExtra("altair", "plots") from None
+    lower, upper = release.intervals(level)
+    labels = cell_labels(release)
+    numbers = zip(labels, release.probabilities.ravel(), lower.ravel(), upper.ravel(), strict=True)
+    rows = [{"cell": c, "probability": float(p), "lower": float(a), "upper": float(b)} for c, p, a, b in numbers]
+    data: Any = altair.Data
+    base = altair.Chart(data(values=rows)).encode(y=altair.Y("cell:N", sort=labels, title=None))
+    bars_ = base.mark_bar(color=COLOURS[0], opacity=0.75).encode(
+        x="probability:Q", tooltip=["cell:N", "probability:Q", "lower:Q", "upper:Q"]
+    )
+    return bars_ + base.mark_rule(color="#222222").encode(x="lower:Q", x2="upper:Q")
+
+
+def _heat_map(release: Release, title: str) -> Any:
+    values = release.probabilities
+    schema, (first, second) = release.schema, release.columns or ("axis 1", "axis 2")
+    rows = schema[first].labels if schema is not None else [str(i + 1) for i in range(values.shape[0])]
+    columns = schema[second].labels if schema is not None else [str(i + 1) for i in range(values.shape[1])]
+    figure, axis = _figure(min(11.0, 2.6 + 0.42 * values.shape[1]), min(11.0, 1.5 + max(0.28 * values.shape[0], 1.0)))
+    image = axis.imshow(values, cmap="Blues", vmin=0.0, aspect="auto")
+    axis.grid(visible=False)
+    for ticks, labels, size in ((axis.set_yticks, rows, 0), (axis.set_xticks, columns, 1)):
+        step = max(1, math.ceil(len(labels) / 30))
+        shown = range(0, len(labels), step)
+        turn = {"rotation": 45, "ha": "right"} if size == 1 and max(map(len, labels)) > 3 else {}
+        ticks(list(shown), [_short(labels[i]) for i in shown], **turn)
+    axis.set_ylabel(first)
+    axis.set_xlabel(second)
+    axis.set_title(title, loc="left", fontsize=10)
+    figure.colorbar(image, ax=axis, label="published probability", shrink=0.9)
+    return figure
+
+
+def _figure(width: float, height: float, *, empty: bool = False) -> Any:
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("matplotlib", "plots") from None
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, None if empty else figure.subplots()
+
+
+def _short(text: str, most: int = 34) -> str:
+    plain = text.replace("$", r"\$")  # matplotlib would take it for a formula
+    return plain if len(plain) <= most else plain[: most - 1] + "…"

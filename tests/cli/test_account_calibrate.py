@@ -1,0 +1,134 @@
+"""`simplexdp account` and `simplexdp calibrate`: text, JSON and wrong arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simplexdp import Budget, Dirichlet, Polya
+from simplexdp.cli import app, main
+from simplexdp.errors import SimplexDPError
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_account_as_text() -> None:
+    text = run("account", "dirichlet", "--r", "0.5", "--alpha", "8", "--epsilon", "1")
+    assert "1.16422e-05" in text
+    assert "replace-one" in text
+    assert "the paper's bound" in text
+
+
+def test_account_as_json() -> None:
+    arguments = ["account", "dirichlet", "--r", "1", "--alpha", "900", "--tables", "24", "--json"]
+    found = json.loads(run(*arguments, "--epsilon", "1", "--delta", "1e-6", "--order", "2", "--order", "5000"))
+    loss = 24 * Dirichlet(r=1, alpha=900).loss()
+    assert found["parameters"] == {"r": 1.0, "alpha": 900.0}
+    assert (found["tables"], found["neighbours"], found["largest_order"]) == (24, "replace-one", 901.0)
+    views = {view["view"]: view for view in found["views"]}
+    assert views["δ at ε = 1"]["upper"] == loss.delta(1.0)
+    assert views["ε at δ = 1e-06"]["upper"] == loss.epsilon(1e-6)
+    assert views["Rényi ε of order 2"]["upper"] == loss.rdp(2)
+    assert views["Rényi ε of order 5000"]["upper"] == "infinite"
+    assert all(view["lower"] <= view["upper"] for view in views.values() if view["upper"] != "infinite")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["polya", "--r", "1", "--alpha", "13"], ["gaussian", "--sigma", "5"], ["laplace", "--scale", "5"]],
+)
+def test_account_of_every_mechanism(arguments: list[str]) -> None:
+    found = json.loads(run("account", *arguments, "--neighbours", "add-remove", "--json"))
+    assert found["mechanism"] == arguments[0]
+    assert found["neighbours"] == "add-remove"
+    assert len(found["views"]) == 9
+    assert "guaranteed" in run("account", *arguments)
+
+
+def test_calibrate_as_json() -> None:
+    found = json.loads(run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--r", "3", "--json"))
+    results = {result["choice"]: result for result in found["results"]}
+    assert set(results) == {"auto", "polya", "gaussian", "laplace", "dirichlet", "the paper's Algorithm 1"}
+    assert results["polya"]["parameters"] == str(Polya(r=3, alpha=124))
+    assert all(0 < result["spent"] <= 1 for result in results.values())
+    assert results["dirichlet"]["spent"] > 1 - 1e-6
+    assert results["the paper's Algorithm 1"]["spent"] < 0.9
+
+
+def test_calibrate_as_text_and_for_a_renyi_budget() -> None:
+    text = run("calibrate", "--epsilon", "1", "--order", "5", "--mechanism", "dirichlet", "--r", "2")
+    assert str(Budget.rdp(order=5, epsilon=1)) in text
+    assert "Algorithm 1" in text
+    assert "100.0000%" in text
+    for mechanism in ("auto", "polya", "gaussian", "laplace"):
+        assert "100" in run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", mechanism, "--tables", "3")
+
+
+def test_calibrate_says_where_the_paper_is_silent() -> None:
+    text = run(
+        "calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "dirichlet", "--neighbours", "add-remove"
+    )
+    assert "replace-one only" in text
+
+
+WRONG = [
+    ["account", "dirichlet", "--r", "1"],
+    ["account", "dirichlet", "--r", "-1", "--alpha", "2"],
+    ["account", "nothing"],
+    ["account", "polya", "--r", "1.5", "--alpha", "3"],
+    ["account", "laplace", "--scale", "3", "--neighbours", "swap"],
+    ["account", "laplace", "--scale", "3", "--epsilon", "-1"],
+    ["calibrate"],
+    ["calibrate", "--epsilon", "1"],
+    ["calibrate", "--epsilon", "1", "--delta", "1e-5", "--order", "2"],
+    ["calibrate", "--epsilon", "1", "--delta", "2"],
+    ["calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "magic"],
+    ["calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "polya", "--r", "1.5"],
+    ["calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "polya", "--r", "inf"],
+    ["calibrate", "--epsilon", "1", "--delta", "1e-5", "--cells", "1"],
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_wrong_arguments_are_one_line_and_exit_code_2(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SimplexDPError):
+        run(*arguments)
+    monkeypatch.setattr(sys, "argv", ["simplexdp", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("simplexdp: `")
+    assert captured.err.count("\n") == 1
+
+
+def test_the_program_itself() -> None:
+    def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from simplexdp.cli import main; main()", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "utf-8"}
+        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
+
+    right = program("account", "gaussian", "--sigma", "5", "--json")
+    assert right.returncode == 0
+    assert json.loads(right.stdout)["mechanism"] == "gaussian"
+    wrong = program("account", "gaussian", "--sigma", "0")
+    assert wrong.returncode == 2
+    assert wrong.stdout == ""
+    assert wrong.stderr == "simplexdp: `sigma` must be a finite number above 0, got 0.0.\n"
+    assert program("account", "gaussian", "--sigma", "five").returncode == 2

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+from cli_support import BUDGET
+
+from simplexdp import Budget, plan
+
+
+def test_the_plan_of_the_library_as_json(work, simplexdp):
+    ran = simplexdp("plan", "--cells", 6, "--epsilon", 1, "--delta", 1e-5, "--total", 1283, "--json")
+    assert ran.code == 0, ran.err
+    expected = plan([6], budget=Budget(epsilon=1, delta=1e-5), total=1283)
+    assert ran.data["best"] == expected.best
+    assert ran.data["tables"][0]["mechanism"] == expected.tables[0].mechanism
+    assert ran.data["expected_kl"] == pytest.approx(expected.expected_kl)
+    assert ran.data["raw_dirichlet"] == pytest.approx(expected.raw_dirichlet)
+    assert ran.data["theorem2"] > ran.data["raw_dirichlet"]
+    assert ran.data["alternatives"].keys() == {"laplace", "gaussian", "polya", "dirichlet"}
+
+
+@pytest.mark.parametrize(
+    ("what", "tables"),
+    [
+        (("--columns", "smoker,ill"), 1),
+        (("--target", "ill"), 3),
+        (("--graph", "smoker->ill"), 3),
+    ],
+)
+def test_the_text_names_every_table(work, simplexdp, what, tables):
+    ran = simplexdp("plan", "--schema", "schema.yaml", *what, *BUDGET, "--total", 1500)
+    assert ran.code == 0, ran.err
+    assert f"{tables} table(s)" in " ".join(ran.out.split())
+    assert "Theorem 2" in ran.out
+    assert "smoker" in ran.out
+
+
+def test_a_goal_finds_epsilon_and_records(work, simplexdp):
+    settings = ("plan", "--cells", 20, "--epsilon", 1, "--delta", 1e-5, "--total", 200)
+    ran = simplexdp(*settings, "--target-kl", 0.01, "--json")
+    goal = ran.data["goal"]
+    assert ran.data["expected_kl"] > 0.01
+    assert goal["epsilon"] > 1
+    assert goal["total"] > 200
+    better = simplexdp("plan", "--cells", 20, "--epsilon", goal["epsilon"], "--delta", 1e-5, "--total", 200, "--json")
+    assert better.data["expected_kl"] <= 0.01
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--cells", 6),
+        ("--cells", 1, *BUDGET),
+        (*BUDGET,),
+        ("--cells", 6, "--columns", "ill", *BUDGET),
+        ("--columns", "ill", *BUDGET),
+        ("--schema", "schema.yaml", "--columns", "sick", *BUDGET),
+        ("--schema", "schema.yaml", "--target", "sick", *BUDGET),
+        ("--schema", "schema.yaml", "--graph", "a->b->a", *BUDGET),
+        ("--cells", 6, *BUDGET, "--total", -1),
+        ("--cells", 6, *BUDGET, "--split", "1,2"),
+        ("--cells", 6, *BUDGET, "--mechanism", "magic"),
+    ],
+)
+def test_refusals(work, simplexdp, arguments):
+    ran = simplexdp("plan", *arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("simplexdp: ")
+    assert ran.err.count("\n") == 1
