@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -27,6 +27,9 @@ from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
 from .tables import CountTable, Unit
+
+SecondLook = Callable[[tuple[Release, ...], float], Mapping[tuple[str, ...], float]]
+"""From the first releases and the noise that one more table would get: what to release again, with which weights."""
 
 
 class Charge(Protocol):
@@ -235,13 +238,13 @@ def fit_tables(
     dataset: str | None = None,
     description: str = "",
     extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
-    second_look: Callable[[tuple[Release, ...]], Sequence[float]] | None = None,
+    second_look: SecondLook | None = None,
 ) -> tuple[Release, ...]:
     """Count all tables in one pass and release them under one exactly composed guarantee.
 
     `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
-    guarantee. If that includes "tables", `second_look` says from the releases what each table should get of them, and
-    every table is released once more. Noisy sums are left to the caller.
+    guarantee. If that includes "tables", `second_look` says from the releases which tables, or margins of tables, are
+    released once more and with which weights. Noisy sums are left to the caller.
     """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
@@ -290,11 +293,28 @@ def fit_tables(
     if look is None or second_look is None:
         return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
     first = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
-    spread = look.spread(second_look(first))
-    releases = first + _draw(counted, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
+    weights = second_look(first, look.sigma)
+    again = [_margin(counted, columns) for columns in weights]
+    spread = look.spread(list(weights.values()))
+    releases = first + _draw(again, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
     if payment is not None:
         payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
     return releases
+
+
+def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:
+    """The counts over some columns of the first table that has them, in its order. **Private** like the table."""
+    table = next(table for table in tables if set(columns) <= set(table.columns))
+    if table.columns == columns:
+        return table
+    away = tuple(axis for axis, name in enumerate(table.columns) if name not in columns)
+    return CountTable.from_array(
+        table.private_counts().sum(axis=away),
+        columns=tuple(name for name in table.columns if name in columns),
+        unit=table.unit,
+        rows_per_person=table.rows_per_person,
+        is_private=table.is_private,
+    )
 
 
 def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:
