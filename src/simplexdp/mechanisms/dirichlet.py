@@ -39,6 +39,8 @@ from .base import (
 class Dirichlet:
     """One draw y ~ Dirichlet(r f + α); the paper's mechanism, drawn in floating point.
 
+    Proof: docs/proofs/dirichlet.md.
+
     >>> Dirichlet.algorithm1(order=5, epsilon=1.0)
     Dirichlet(r=2.441..., alpha=40.05...)
     """
