@@ -161,8 +161,8 @@ def digits_report(outcome: Outcome) -> str:
             ),
         ],
         lead=f"Naive Bayes from {outcome.train} images of 8 × 8 pixels that scikit-learn ships, tested on "
-        f"{outcome.test} others. One table of ink and digit for each of the 64 pixels is released; the guarantee holds "
-        "for all of them together and for the classifier made from them.",
+        f"{outcome.test} others. Tables of ink and digit are released for each of the 64 pixels; the guarantee holds for "
+        "all of them together and for the classifier made from them.",
     )
 
 
@@ -235,12 +235,12 @@ def _picture_section(outcome: Outcome) -> Section:
 
 def _pixel_section(model: NaiveBayesModel, paper: NaiveBayesModel, epsilon: float) -> Section:
     name = PIXELS[3 * SIDE + 3]
-    release = next(release for release in model.releases if release.columns[0] == name)
+    release = [release for release in model.releases if release.columns[0] == name][-1]
     return Section(
-        heading=f"One of the 64 tables: {name}",
+        heading=f"One of the tables: {name}",
         text=[
-            f"At ε = {epsilon:g} for all tables together, {model.guarantee.mechanisms[0]} draws each table; "
-            f"Algorithm 1 would use {paper.guarantee.mechanisms[0]}. Every table comes with intervals.",
+            f"At ε = {epsilon:g} for everything together, this table was drawn by {release.mechanism}; Algorithm 1 would "
+            f"use {paper.guarantee.mechanisms[0]}. Every table comes with intervals.",
         ],
         figures=[
             (plots.distribution(release, title=f"{name} × digit"), "A heat map of one table"),

@@ -128,6 +128,9 @@ def nb(
     reweight: Annotated[
         bool, typer.Option(help="Spend part of the budget on feature weights where public facts say that it pays.")
     ] = True,
+    second_look: Annotated[
+        bool, typer.Option(help="Draw the tables twice, the second time with less noise where they say most.")
+    ] = True,
     rows_per_person: RowsPerPerson = None,
     person: Person = None,
     sql: Sql = None,
@@ -157,6 +160,7 @@ def nb(
             names,
             split=split_from(split),
             reweight=reweight,
+            second_look=second_look,
             rows_per_person=rows_per_person,
             person=person,
             progress=progress,
