@@ -161,8 +161,8 @@ def digits_report(outcome: Outcome) -> str:
             ),
         ],
         lead=f"Naive Bayes from {outcome.train} images of 8 × 8 pixels that scikit-learn ships, tested on "
-        f"{outcome.test} others. Tables of ink and digit are released for each of the 64 pixels; the guarantee holds for "
-        "all of them together and for the classifier made from them.",
+        f"{outcome.test} others. Tables of ink and digit are released for each of the 64 pixels; the guarantee holds "
+        "for all of them together and for the classifier made from them.",
     )
 
 
@@ -239,8 +239,8 @@ def _pixel_section(model: NaiveBayesModel, paper: NaiveBayesModel, epsilon: floa
     return Section(
         heading=f"One of the tables: {name}",
         text=[
-            f"At ε = {epsilon:g} for everything together, this table was drawn by {release.mechanism}; Algorithm 1 would "
-            f"use {paper.guarantee.mechanisms[0]}. Every table comes with intervals.",
+            f"At ε = {epsilon:g} for everything together, this table was drawn by {release.mechanism}; Algorithm 1 "
+            f"would use {paper.guarantee.mechanisms[0]}. Every table comes with intervals.",
         ],
         figures=[
             (plots.distribution(release, title=f"{name} × digit"), "A heat map of one table"),
