@@ -30,6 +30,8 @@ FREE_SHARE = 0.4
 FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
 HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
+UNIFORM_SHARE = 0.02
+"""Part of every back-off that is uniform: a value that is rare on the whole may be common in some row."""
 MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
 UPSTREAM_CELLS = 1 << 22
@@ -138,6 +140,7 @@ def _conditional(
 
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
+        means = (1 - UNIFORM_SHARE) * means + UNIFORM_SHARE / cells
         return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
     def pair(parent: str) -> _Rows:
