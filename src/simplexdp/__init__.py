@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .network import BayesianNetwork
     from .pipeline import release, release_distribution
     from .schema import Categories, Numeric, Quantiles, Schema
+    from .synthetic import synthetic_records, write_synthetic_records
     from .tables import CountTable
 
 # Names are loaded when they are first used, so that a small job does not wait for Arrow or scikit-learn.
@@ -37,6 +38,7 @@ _HOMES = {
     "network": ("BayesianNetwork",),
     "pipeline": ("release", "release_distribution"),
     "schema": ("Categories", "Numeric", "Quantiles", "Schema"),
+    "synthetic": ("synthetic_records", "write_synthetic_records"),
     "tables": ("CountTable",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -82,4 +84,6 @@ __all__ = [
     "plan",
     "release",
     "release_distribution",
+    "synthetic_records",
+    "write_synthetic_records",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .budget import Budget, Neighbours
 from .counting import Progress
+from .counting.rows import encode_rows
 from .errors import InvalidArgument
 from .estimation import Method
 from .estimation.network_tables import NetworkTables
@@ -157,7 +158,10 @@ class BayesianNetwork:
             dataset=self.dataset,
             description=f"Bayesian network over {len(self.graph.nodes)} columns",
         )
-        self._model = BayesianNetworkModel.from_releases(self.graph, self.schema, releases)
+        # Private quantiles have edges by now: the releases know them.
+        known = {column.name: column for release in releases for column in release.schema or ()}
+        schema = self.schema.replace(*known.values())
+        self._model = BayesianNetworkModel.from_releases(self.graph, schema, releases)
         return self
 
     @property
@@ -167,13 +171,26 @@ class BayesianNetwork:
             raise InvalidArgument("network", "fitted", hint="Call fit(source) first.")
         return self._model
 
-    def log_likelihood(self, codes: Any) -> float:
-        """ln P of all rows of cell numbers together; `model.log_likelihoods` gives one for each row."""
-        return self.model.log_likelihood(codes)
+    def log_likelihood(self, rows: Any) -> float:
+        """ln P of all rows together; rows come from any source that `fit` takes, in values or cell numbers."""
+        return math.fsum(
+            float(value)
+            for codes in encode_rows(rows, self.schema, self.model.columns)
+            for value in self.model.log_likelihoods(codes)
+        )
 
-    def predict(self, variable: str, evidence: Any) -> NDArray[np.float64]:
-        """P(variable | evidence) for each row of cell numbers; see `BayesianNetworkModel.predict`."""
-        return self.model.predict(variable, evidence)
+    def predict(self, variable: str, rows: Any, *, given: Sequence[str] | None = None) -> NDArray[np.float64]:
+        """P(variable | given columns) for each row, rows × cells of the variable; exact.
+
+        Args:
+            variable: the column to predict.
+            rows: any source that `fit` takes, in values or cell numbers.
+            given: the columns of the rows to use; all other nodes by default. The rest is summed over.
+        """
+        self.schema[variable]
+        names = [n for n in self.model.columns if n != variable] if given is None else list(given)
+        parts = [self.model.predict(variable, codes) for codes in encode_rows(rows, self.schema, names)]
+        return np.concatenate(parts) if parts else np.empty((0, self.schema[variable].size))
 
     def sample(self, size: int, *, bins: Bins = "uniform", labels: bool = False, seed: int | None = None) -> Any:
         """Synthetic records as an Arrow table, at no further budget; see `simplexdp.synthetic_records`."""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..numerics.factors import Factor, eliminate, largest_table
-from .beta import STRENGTHS, beta_posterior
+from .beta import STRENGTHS, Proportions, beta_posterior
 from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
 
@@ -134,18 +134,23 @@ def _conditional(
     sizes = {parent: above.marginals[parent].size for parent in parents}
     totals = _row_totals(known, parents, above.joint(parents))
 
+    priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells)))
+
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
-        return _learn(
-            noisy.values.reshape(-1, cells),
-            noisy,
-            *totals.over(columns),
-            means,
-            ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells))),
-            ROW_FLOOR,
-        )
+        return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
-    pairs = {parent: level([parent], np.repeat(marginal, sizes[parent], axis=0)) for parent in parents}
+    def pair(parent: str) -> _Rows:
+        """Rows around the marginal, or around their own mean where one large row makes the marginal."""
+        rows = level([parent], np.repeat(marginal, sizes[parent], axis=0))
+        count, _ = totals.over([parent])
+        scale = cells * known.marginal([parent, node]).scale + cells
+        weights = count / (count + scale)
+        mean = (weights @ rows.values / weights.sum())[None]
+        again = level([parent], np.repeat(mean, sizes[parent], axis=0))
+        return again if again.log_evidence > rows.log_evidence + cells - 1 else rows
+
+    pairs = {parent: pair(parent) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
     chain = [max(parents, key=lambda p: gain[p])]
     rows = pairs[chain[0]].values
@@ -183,13 +188,15 @@ def _learn(
         return _Rows(values=np.ones((rows, 1)), log_evidence=0.0)
     moved = values + ((totals - values.sum(axis=1)) / cells)[:, None]
     posterior = beta_posterior(
-        moved.ravel(),
-        noisy.variance * (1 - 1 / cells) + 1e-3,
-        noisy.slope,
-        np.repeat(totals, cells),
-        np.repeat(total_variances, cells),
-        np.broadcast_to(means, values.shape).ravel(),
-        1 / cells,
+        Proportions(
+            values=moved.ravel(),
+            variance=noisy.variance * (1 - 1 / cells) + 1e-3,
+            slope=noisy.slope,
+            totals=np.repeat(totals, cells),
+            total_variances=np.repeat(total_variances, cells),
+            means=np.broadcast_to(means, values.shape).ravel(),
+            centre=1 / cells,
+        )
     )
     # The cells of a row are bound by its total: (C − 1)/C of them count.
     log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * ((cells - 1) / cells)
@@ -245,7 +252,14 @@ def _row_totals(known: OverlappingTables, parents: tuple[str, ...], prior: Float
     noisy = known.marginal(parents)
     shape, total = noisy.values.shape, known.total
     posterior = beta_posterior(
-        noisy.values.ravel(), noisy.variance, noisy.slope, np.full(noisy.size, total), np.zeros(noisy.size), prior, 0.0
+        Proportions(
+            values=noisy.values.ravel(),
+            variance=noisy.variance,
+            slope=noisy.slope,
+            totals=np.full(noisy.size, total),
+            total_variances=np.zeros(noisy.size),
+            means=prior,
+        )
     )
     log_strength = posterior.log_evidence.sum(axis=1)
     weights = np.exp(log_strength - log_strength.max())
