@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?=
 
-.PHONY: demo test lint bench docs clean help
+.PHONY: demo test lint bench fuzz docs audit-deps licences sbom hashes clean help
 
 help:
 	@echo "make demo    the main job on embedded data"
@@ -13,6 +13,8 @@ help:
 	@echo "make lint    ruff and mypy only"
 	@echo "make bench   speed as ratios measured side by side"
 	@echo "make docs    the documentation as HTML in docs/_build"
+	@echo "make fuzz    a million hostile inputs"
+	@echo "make audit-deps, licences, sbom, hashes    the supply chain, into build/"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +36,32 @@ test: lint
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "without atheris: random changes"
+	$(BIN)/python -m benchmarks.fuzz
+
+# The tools below live in an environment of their own, so that they report on the project's and not on themselves.
+TOOLS := $(VENV)/tools
+
+$(TOOLS)/.ready:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit pip-licenses cyclonedx-bom
+	@touch $@
+
+audit-deps: $(TOOLS)/.ready
+	$(TOOLS)/bin/pip-audit --requirement constraints.txt --disable-pip --no-deps
+
+licences: $(READY) $(TOOLS)/.ready
+	@mkdir -p build
+	$(TOOLS)/bin/pip-licenses --python=$(BIN)/python --format=markdown --order=license --output-file=build/licences.md
+
+sbom: $(READY) $(TOOLS)/.ready
+	@mkdir -p build
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
+
+hashes: $(READY)
+	$(BIN)/python tools/hash_constraints.py
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -31,6 +31,16 @@ def test_the_quickstart_runs_as_written():
     assert result.failed == 0, "".join(report)
 
 
+@pytest.mark.parametrize("page", ["ledger", "audit"])
+def test_the_examples_of_a_page_run_as_written(page):
+    text = re.sub(r"^```.*$", "", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, page, f"{page}.md", 0)
+    report: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert result.attempted > 4
+    assert result.failed == 0, "".join(report)
+
+
 def test_functions_named_in_the_proofs_exist():
     source = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "src").rglob("*.py"))
     for page in [*sorted((DOCS / "proofs").glob("*.md")), DOCS / "numerics.md"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
@@ -355,10 +356,12 @@ def _codes(labels: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.intp]
     if labels.dtype.kind in "OUS" or ordered.dtype.kind in "OUS":
         labels, ordered = labels.astype(object), ordered.astype(object)
         known = {value: i for i, value in enumerate(values)}
-        try:
-            return order, np.array([known[label] for label in labels], dtype=np.intp)
-        except (KeyError, TypeError):
-            raise SourceError("y: some labels are not declared classes.") from None
+        places = None
+        with contextlib.suppress(TypeError):  # an error raised inside would carry the label with it
+            places = np.array([known.get(label, -1) for label in labels], dtype=np.intp)
+        if places is None or (places < 0).any():
+            raise SourceError("y: some labels are not declared classes.")
+        return order, places
     place = np.minimum(np.searchsorted(ordered, labels), len(ordered) - 1)
     if not np.array_equal(ordered[place], labels):
         raise SourceError("y: some labels are not declared classes.")
@@ -412,13 +415,16 @@ def _arrow(name: str, values: Any, kind: str | None) -> Any:
     objects = getattr(values, "dtype", None) == np.dtype(object)
     array = np.asarray(values) if objects else values
     if objects and kind != "categories":
-        try:
-            array = np.asarray(array, dtype=np.float64)
-        except ValueError:
-            if kind == "numeric":
-                raise SourceError(f"X: column {name!r} is declared numeric and holds something else.") from None
-    try:
+        # Errors are raised outside of the handlers: those of NumPy and Arrow quote a value.
+        numbers = None
+        with contextlib.suppress(ValueError, TypeError):
+            numbers = np.asarray(array, dtype=np.float64)
+        if numbers is None and kind == "numeric":
+            raise SourceError(f"X: column {name!r} is declared numeric and holds something else.")
+        array = array if numbers is None else numbers
+    found = None
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         found = pa.array(array, from_pandas=array.dtype == np.dtype(object))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise SourceError(f"X: column {name!r} has no Arrow type; a column holds one type only.") from None
+    if found is None:
+        raise SourceError(f"X: column {name!r} has no Arrow type; a column holds one type only.")
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from .budget import Budget, Neighbours
-from .counting import CellNumbers, Files, Progress, Query
+from .counting import Progress, can_be_read_again
 from .counting.api import open_source
 from .counting.codes import is_codes, open_codes
 from .counting.plan import column_spec
@@ -20,9 +19,11 @@ from .counting.run import BatchEncoder
 from .counting.source import Request, guarded
 from .errors import InvalidArgument
 from .estimation import Method
+from .estimation.classes import pooled_classes
 from .estimation.strata import information
 from .mechanisms.sums import ExtraKind, NoisySum
 from .models.naive_bayes import NaiveBayesModel, Tables
+from .models.release import Release
 from .pipeline import LedgerLike, fit_tables
 from .planning import Calibration, MechanismName, Split
 from .reweighting import Scores, reweighted, round_shares
@@ -31,6 +32,8 @@ from .schema import Schema
 
 LEAST_FEATURES = 4
 """With fewer there is nothing to choose between in a second look."""
+CLASS_LOSS, LEAST_FOR_CLASSES, MOST_FOR_CLASSES = 0.015, 0.02, 0.9
+"""The loss of the class probabilities to aim for, and the least and the most of a second look that goes to them."""
 
 
 def fit_naive_bayes(
@@ -118,7 +121,7 @@ def fit_naive_bayes(
         dataset=dataset,
         description=f"naive Bayes for {target}",
         extras=extras,
-        second_look=lambda first: look_weights(Tables.of(first, target)),
+        second_look=lambda first, sigma: look_weights(first, sigma, target),
     )
     model = NaiveBayesModel.from_releases(releases, target, method=estimate)
     sums = [m for m in model.guarantee.mechanisms if isinstance(m, NoisySum)]
@@ -135,21 +138,31 @@ def fit_naive_bayes(
     return replace(model, weights=weights, biases=biases)
 
 
-def look_weights(tables: Tables) -> list[float]:
-    """What each table gets of the second look: √cells · (V + V̄/10)^0.7, V the information seen in the first."""
+def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tuple[str, ...], float]:
+    """What a second look gives to each table: √cells · (V + V̄/10)^0.7, V the information seen in the first look.
+
+    Before that the classes alone get what brings the relative loss of their probabilities, J²v/(2N² ln J), to the aim.
+
+    Args:
+        first: the releases of the first look.
+        sigma: noise of the second look if all of it went to one table.
+        target: the class column.
+    """
+    tables = Tables.of(first, target)
     found = information(tables.strata, tables.classes)
     cells = np.array([marginal.size for marginal in tables.strata.marginals])
-    return [float(w) for w in np.sqrt(cells) * (found + 0.1 * found.mean() + 1e-9) ** 0.7]
-
-
-def can_be_read_again(source: Any) -> bool:
-    """Whether a second pass over the source sees the same rows: not so for streams, cursors and Spark frames."""
-    if isinstance(source, (str, os.PathLike, Files, Query, CellNumbers, np.ndarray, pa.Table, pa.RecordBatch)):
-        return True
-    root = type(source).__module__.partition(".")[0]
-    if root in ("pandas", "polars"):
-        return True
-    return isinstance(source, (Sequence, Mapping))
+    weights = np.sqrt(cells) * (found + 0.1 * found.mean() + 1e-9) ** 0.7
+    seen = pooled_classes([release.noisy for release in first])
+    classes = tables.classes.size
+    known = 2 / (seen.variance + seen.slope * tables.total / classes)  # as much again comes with the second look
+    aim = classes**2 / (2 * CLASS_LOSS * max(math.log(classes), 1e-9) * tables.total**2) if classes > 1 else 0.0
+    share = min(MOST_FOR_CLASSES, (aim - known) * sigma**2)
+    shares: dict[tuple[str, ...], float] = {
+        release.columns: float(weight) for release, weight in zip(first, weights / weights.sum(), strict=True)
+    }
+    if share <= LEAST_FOR_CLASSES:
+        return shares
+    return {name: weight * (1 - share) for name, weight in shares.items()} | {(target,): share}
 
 
 def encoded_records(

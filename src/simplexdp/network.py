@@ -158,7 +158,10 @@ class BayesianNetwork:
             dataset=self.dataset,
             description=f"Bayesian network over {len(self.graph.nodes)} columns",
         )
-        self._model = BayesianNetworkModel.from_releases(self.graph, self.schema, releases)
+        # Private quantiles have edges by now: the releases know them.
+        known = {column.name: column for release in releases for column in release.schema or ()}
+        schema = self.schema.replace(*known.values())
+        self._model = BayesianNetworkModel.from_releases(self.graph, schema, releases)
         return self
 
     @property

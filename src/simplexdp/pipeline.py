@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, count
-from .errors import InvalidArgument, PrivacyError
+from .counting import Progress, can_be_read_again, count
+from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
 from .mechanisms.registry import AnyMechanism
@@ -26,7 +26,10 @@ from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_t
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
-from .tables import CountTable
+from .tables import CountTable, Unit
+
+SecondLook = Callable[[tuple[Release, ...], float], Mapping[tuple[str, ...], float]]
+"""From the first releases and the noise that one more table would get: what to release again, with which weights."""
 
 
 class Charge(Protocol):
@@ -39,7 +42,9 @@ class Charge(Protocol):
 class LedgerLike(Protocol):
     """A ledger, as far as drawing needs it."""
 
-    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> Charge:
+    def charge(
+        self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: Unit = "row"
+    ) -> Charge:
         """Pay before the draw, or raise BudgetExceeded."""
 
 
@@ -81,7 +86,10 @@ def _draw(
         part = schema.select(table.columns) if schema is not None else None
         not_private = reasons(source.kind, mechanism.name, part)
         if not table.is_private and not not_private:
-            not_private = (*not_private, "the cells of the table were taken from the sensitive data")
+            not_private = (
+                *not_private,
+                "the table was counted with cells taken from the data or with a known seed for the rows of persons",
+            )
         releases.append(
             Release(
                 values=mechanism.draw(counts, source.child(f"{label} {i}: {', '.join(table.columns)}")),
@@ -108,7 +116,13 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
     if any(mechanism.name == "none" for mechanism in plan.mechanisms):
         raise PrivacyError("a ledger cannot pay for exact counts: its budget is finite. Leave the ledger out.")
     request = {"columns": plan.columns, "shapes": plan.shapes, "guarantee": plan.guarantee.to_body()}
-    return ledger.charge(plan.guarantee.loss, dataset=dataset, description=description, request_hash=checksum(request))
+    return ledger.charge(
+        plan.guarantee.loss,
+        dataset=dataset,
+        description=description,
+        request_hash=checksum(request),
+        unit=plan.guarantee.unit,
+    )
 
 
 def release(
@@ -224,18 +238,17 @@ def fit_tables(
     dataset: str | None = None,
     description: str = "",
     extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
-    second_look: Callable[[tuple[Release, ...]], Sequence[float]] | None = None,
+    second_look: SecondLook | None = None,
 ) -> tuple[Release, ...]:
     """Count all tables in one pass and release them under one exactly composed guarantee.
 
     `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
-    guarantee. If that includes "tables", `second_look` says from the releases what each table should get of them, and
-    every table is released once more. Noisy sums are left to the caller.
+    guarantee. If that includes "tables", `second_look` says from the releases which tables, or margins of tables, are
+    released once more and with which weights. Noisy sums are left to the caller.
     """
     names = [tuple(columns) for columns in tables]
     randomness = entropy_from(entropy)
-    needed = list(dict.fromkeys(name for columns in names for name in columns))
-    schema = schema.select(needed)
+    needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {
         "mechanism": mechanism,
         "calibration": calibration,
@@ -248,11 +261,15 @@ def fit_tables(
         bound |= {"rows_per_person": rows_per_person, "person": person, "entropy": randomness}
     elif person is not None:
         raise InvalidArgument("rows_per_person", "given with person", hint="It bounds what one person can change.")
-    if schema.unresolved:
+    if needed.unresolved:
+        if not can_be_read_again(source):
+            raise SourceError(
+                "private quantiles need a second pass, and a stream is read once. Give a file, a table or a data frame."
+            )
         # Edges cost something and come first, so the plan is made and paid without the number of records.
         quantiles = plan_quantiles(
-            schema,
-            epsilon=_pure_epsilon(schema, budget),
+            needed,
+            epsilon=_pure_epsilon(needed, budget),
             neighbours=neighbours,
             rows_per_person=rows_per_person or 1,
         )
@@ -260,7 +277,8 @@ def fit_tables(
         parts = split(None) if callable(split) else split
         plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
         payment = charge_plan(plan, ledger, dataset, description)
-        schema = quantiles.resolve(source, **bound).schema
+        resolved = quantiles.resolve(source, **bound).schema
+        schema = schema.replace(*(resolved[name] for name in needed.unresolved))
         counted = count(source, schema, names, **bound)
     else:
         counted = count(source, schema, names, **bound)
@@ -275,11 +293,28 @@ def fit_tables(
     if look is None or second_look is None:
         return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
     first = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
-    spread = look.spread(second_look(first))
-    releases = first + _draw(counted, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
+    weights = second_look(first, look.sigma)
+    again = [_margin(counted, columns) for columns in weights]
+    spread = look.spread(list(weights.values()))
+    releases = first + _draw(again, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
     if payment is not None:
         payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
     return releases
+
+
+def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:
+    """The counts over some columns of the first table that has them, in its order. **Private** like the table."""
+    table = next(table for table in tables if set(columns) <= set(table.columns))
+    if table.columns == columns:
+        return table
+    away = tuple(axis for axis, name in enumerate(table.columns) if name not in columns)
+    return CountTable.from_array(
+        table.private_counts().sum(axis=away),
+        columns=tuple(name for name in table.columns if name in columns),
+        unit=table.unit,
+        rows_per_person=table.rows_per_person,
+        is_private=table.is_private,
+    )
 
 
 def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from .accounting import PrivacyLoss
@@ -13,11 +14,13 @@ from .budget import Budget, Neighbours, check_neighbours
 from .errors import Infeasible, InvalidArgument
 from .mechanisms import Dirichlet, Gaussian, Laplace, NoNoise, Polya
 from .mechanisms.auto import choose
+from .mechanisms.base import Mechanism
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
 from .mechanisms.sums import ExtraKind, GaussianTables, NoisySum, extra
 from .models.guarantee import Guarantee, pure_loss
 from .numerics.roots import smallest_that_fits
+from .sampling.discrete import MOST
 from .tables import Unit
 
 MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "none"]
@@ -112,11 +115,27 @@ def plan_tables(
     )
     if budget is not None and mechanism != "none" and not guarantee.loss.fits(budget):
         raise Infeasible(f"no parameters fit {budget} for {len(sizes)} tables")
+    for each in guarantee.mechanisms:
+        _check_drawable(each)
     return Plan(
         columns=tuple(tuple(names) for names in columns),
         shapes=tuple(tuple(shape) for shape in shapes),
         guarantee=guarantee,
     )
+
+
+def _check_drawable(mechanism: Mechanism) -> None:
+    """Refuse what the exact sampler could not draw, before anything is paid for."""
+    if isinstance(mechanism, Gaussian | NoisySum):
+        scale = Fraction(mechanism.variance)
+    elif isinstance(mechanism, Laplace):
+        scale = mechanism.rational_scale
+    else:
+        return
+    if max(scale.numerator, scale.denominator) > MOST:
+        raise Infeasible(
+            f"{mechanism} is beyond what the exact sampler takes: the budget asks for far too much or too little noise"
+        )
 
 
 def shares(split: Split, sizes: Sequence[int], columns: Sequence[Sequence[str]]) -> list[float]:
@@ -130,6 +149,9 @@ def shares(split: Split, sizes: Sequence[int], columns: Sequence[Sequence[str]])
         else:
             raise InvalidArgument("split", "'equal', 'cells' or one weight for each table", got=split)
     elif isinstance(split, Mapping):
+        unknown = sorted(set(split) - {names[0] for names in columns})
+        if unknown:
+            raise InvalidArgument("split", "weights by the first column of each table", got=unknown)
         weights = [float(split.get(names[0], 0.0)) for names in columns]
     else:
         weights = [float(weight) for weight in split]

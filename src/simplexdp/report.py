@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,11 +11,12 @@ from typing import Any
 
 from . import plots
 from ._version import __version__
+from .errors import Infeasible
 from .models.bayesian_network import BayesianNetworkModel
 from .models.certificate import Certificate
 from .models.naive_bayes import NaiveBayesModel
 from .models.release import Release
-from .summary import conditional_rows, information, release_rows
+from .summary import conditional_rows, information, nats, release_rows
 
 _CSS = """
 :root { color-scheme: light; }
@@ -151,13 +153,14 @@ def _naive_bayes_sections(model: NaiveBayesModel) -> list[Section]:
 def _network_sections(model: BayesianNetworkModel) -> list[Section]:
     gained = information(model)
     rows = [
-        [node, ", ".join(parents) or "–", f"{model.tables[node].size:,}", f"{gained[node]:.4f}"]
+        [node, ", ".join(parents) or "–", f"{model.tables[node].size:,}", nats(gained[node])]
         for node, parents in model.graph.families
     ]
-    pictures = [
-        (plots.bars(model.schema[node].labels, model.marginal([node]), title=f"P({node})", cells=20), f"P({node})")
-        for node in model.graph.nodes[:8]
-    ]
+    pictures = []
+    for node in model.graph.nodes[:8]:
+        with contextlib.suppress(Infeasible):  # exact inference has its limits
+            bars = plots.bars(model.schema[node].labels, model.marginal([node]), title=f"P({node})", cells=20)
+            pictures.append((bars, f"P({node})"))
     return [
         Section(
             heading="The network",

@@ -51,6 +51,11 @@ def round_shares(
         return []
     if total < LEAST_SIGNAL * (features + classes) * noise_scale(budget, 1):
         return []
+    # The grid of a sum must be fine against the rounding of a record's part, or the sums hold noise alone.
+    share = SHARE / (2 * ROUNDS)
+    grid = NoisySum.of("matrix", noise_scale(budget, 1) / math.sqrt(share)).bound
+    if grid < 16 * (features + classes) * classes:
+        return []
     kinds: tuple[ExtraKind, ExtraKind] = ("vector", "matrix")
     return [(kind, SHARE / (2 * ROUNDS)) for _ in range(ROUNDS) for kind in kinds]
 

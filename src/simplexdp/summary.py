@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import xlogy
 
-from .errors import InvalidArgument
+from .errors import Infeasible, InvalidArgument
 from .models.bayesian_network import BayesianNetworkModel
 from .models.naive_bayes import NaiveBayesModel
 from .models.release import FloatArray, Release
@@ -69,7 +70,8 @@ def conditional_rows(
 def information(model: NaiveBayesModel | BayesianNetworkModel) -> dict[str, float]:
     """Mutual information in nats, in the model: of each feature with the class, or each node with its parents.
 
-    Features come in decreasing order, nodes in the order of the graph.
+    Features come in decreasing order, nodes in the order of the graph. NaN where parents are too many for exact
+    inference.
     """
     if isinstance(model, NaiveBayesModel):
         found = {
@@ -79,9 +81,18 @@ def information(model: NaiveBayesModel | BayesianNetworkModel) -> dict[str, floa
         return dict(sorted(found.items(), key=lambda item: -item[1]))
     gained = {}
     for node, parents in model.graph.families:
-        weights = model.marginal(parents).ravel() if parents else np.ones(1)
+        try:
+            weights = model.marginal(parents).ravel() if parents else np.ones(1)
+        except Infeasible:
+            gained[node] = math.nan
+            continue
         gained[node] = _mutual(weights, model.tables[node].reshape(weights.size, -1))
     return gained
+
+
+def nats(value: float) -> str:
+    """Information for people."""
+    return "–" if math.isnan(value) else f"{value:.5f}"
 
 
 def _mutual(weights: FloatArray, table: FloatArray) -> float:

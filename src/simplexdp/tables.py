@@ -169,6 +169,6 @@ def _checked(counts: ArrayLike, columns: tuple[str, ...]) -> NDArray[np.int64]:
         raise InvalidArgument("counts", "non-negative")
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         raise InvalidArgument("counts", "below 2**63")
-    checked = array.astype(np.int64, copy=False).view()
+    checked = array.astype(np.int64)  # a copy: what the caller does to its array later must not reach the table
     checked.flags.writeable = False
     return checked

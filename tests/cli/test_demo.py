@@ -57,6 +57,9 @@ def test_the_module_runs_as_a_program():
         [sys.executable, "-m", "simplexdp.cli", "--version"], capture_output=True, text=True, check=True
     )
     assert ran.stdout.startswith("simplexdp ")
-    help_ = subprocess.run([sys.executable, "-m", "simplexdp.cli"], capture_output=True, text=True, check=False)
-    assert "Usage" in help_.stdout + help_.stderr
-    assert help_.returncode == 2
+
+
+def test_no_command_shows_the_help(simplexdp):
+    ran = simplexdp()
+    assert ran.code == 2
+    assert "Usage" in ran.out + ran.err

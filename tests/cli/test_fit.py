@@ -243,14 +243,21 @@ def test_an_interrupted_fit_leaves_nothing_and_spends_nothing(work, simplexdp):
 
 
 def test_quantiles_in_the_schema_are_resolved(work, simplexdp):
-    Path("q.yaml").write_text("columns: [{name: age, bins: 3, lower: 0, upper: 100}]")
-    ran = simplexdp(
-        "fit", "distribution", "rows.parquet", "--schema", "q.yaml", "--columns", "age", *BUDGET, "--out", "q.json"
+    Path("q.yaml").write_text(
+        "columns: [{name: age, bins: 3, lower: 0, upper: 100}, {name: ill, values: [false, true]}]"
     )
-    assert ran.code == 0, ran.err
-    release = Release.read("q.json")
+    fits = {"distribution": ("--columns", "age"), "nb": ("--target", "ill"), "bn": ("--graph", "age->ill")}
+    for kind, what in fits.items():
+        ran = simplexdp("fit", kind, "rows.parquet", "--schema", "q.yaml", *what, *BUDGET, "--out", f"{kind}.json")
+        assert ran.code == 0, ran.err
+        assert simplexdp("sample", f"{kind}.json", "-n", 5, "--out", f"{kind}.csv").code == 0
+    for kind in ("nb", "bn"):
+        ran = simplexdp("predict", f"{kind}.json", "rows.csv", "--target", "ill", "--out", f"p{kind}.csv")
+        assert ran.code == 0, ran.err
+    release = Release.read("distribution.json")
     assert release.schema["age"].kind == "numeric"
     assert release.loss.fits(Budget(epsilon=2, delta=1e-6))
+    assert BayesianNetworkModel.read("bn.json").schema["age"].kind == "numeric"
 
 
 def test_many_files_are_one_source(work, simplexdp):

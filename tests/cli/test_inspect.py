@@ -8,6 +8,7 @@ import pytest
 from cli_support import BUDGET, contents
 
 from simplexdp import Release
+from simplexdp.errors import Infeasible
 
 KINDS = {"dist": "release", "nb": "naive-bayes", "bn": "bayesian-network"}
 
@@ -65,6 +66,18 @@ def test_pictures_are_what_their_ending_says(trained, simplexdp, name, suffix):
     if suffix == "html":
         assert_self_contained(content.decode())
         assert "PRIVATE" in content.decode()
+
+
+def test_a_network_too_large_for_exact_inference_is_shown_without_it(trained, simplexdp, monkeypatch):
+    def too_large(*_: object) -> None:
+        raise Infeasible("too large")
+
+    monkeypatch.setattr("simplexdp.models.bayesian_network.BayesianNetworkModel.marginal", too_large)
+    assert simplexdp("inspect", "bn.json").code == 0
+    data = simplexdp("inspect", "bn.json", "--plot", "p.html", "--json").data
+    assert data["nodes"]["ill"]["information"] is None
+    assert data["nodes"]["smoker"]["information"] == 0
+    assert Path("p.html").exists()
 
 
 def test_one_table_of_a_model_as_a_picture(trained, simplexdp):

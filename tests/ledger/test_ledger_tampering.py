@@ -186,6 +186,7 @@ FIRST = {
 CHARGE = {
     "dataset": "clinic",
     "epsilon": 0.1,
+    "unit": "row",
     "description": "",
     "request": START,
     "actor": "",
@@ -230,6 +231,8 @@ def test_a_forgery_that_is_right_is_accepted(tmp_path: Path) -> None:
         [("open", FIRST), ("refund", CHARGE)],
         [("open", FIRST), ("charge", {**CHARGE, "epsilon": 0.6})],
         [("open", FIRST), ("charge", {**CHARGE, "epsilon": -0.1})],
+        [("open", FIRST), ("charge", {**CHARGE, "unit": "house"})],
+        [("open", FIRST), ("charge", CHARGE), ("charge", {**CHARGE, "unit": "person"})],
         [("open", FIRST), ("charge", {**CHARGE, "epsilon": "0.1"})],
         [("open", FIRST), ("charge", {**CHARGE, "dataset": 7})],
         [("open", FIRST), ("charge", {**CHARGE, "time": "\x1b[2J"})],

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from scipy.stats import beta, kstest
 
 from simplexdp import Budget, Categories, CellNumbers, Dirichlet, Schema
 from simplexdp.errors import FormatError, InvalidArgument
+from simplexdp.estimation.classes import pooled
 from simplexdp.models.naive_bayes import NaiveBayesModel
 from simplexdp.naive_bayes import fit_naive_bayes, predict_batches
 from simplexdp.sampling.entropy import SeededEntropy
@@ -101,9 +103,40 @@ def test_no_rows_give_no_predictions() -> None:
 
 
 def test_k_features_cost_k_tables() -> None:
-    model = fit(n=300)
+    model = fit(n=300, second_look=False)
     assert [release.columns for release in model.releases] == [(f"x{k}", "y") for k in range(len(SIZES))]
     assert len(model.guarantee.mechanisms) == len(SIZES)
+
+
+def test_a_second_look_releases_every_table_again() -> None:
+    model = fit(n=3000)
+    names = [(f"x{k}", "y") for k in range(len(SIZES))]
+    assert [release.columns for release in model.releases] == names + names
+    look = model.guarantee.mechanisms[len(SIZES)]
+    assert look.name == "gaussian-tables"
+    # The precisions add up to what was paid for, exactly.
+    second = [release.mechanism.variance for release in model.releases[len(SIZES) :]]  # type: ignore[union-attr]
+    paid = 1 / Fraction(look.parameters["sigma"]) ** 2
+    assert paid * (1 - Fraction(1, 10**9)) < sum(1 / variance for variance in second) <= paid
+    assert max(second) > 1.2 * min(second)
+    assert model.features == tuple(f"x{k}" for k in range(len(SIZES)))
+
+
+def test_unclear_classes_get_a_part_of_the_second_look() -> None:
+    model = fit(n=300, budget=Budget.rdp(order=5, epsilon=0.01))
+    assert model.releases[-1].columns == ("y",)
+    assert model.releases[-1].values.shape == (CLASSES,)
+    assert model.features == tuple(f"x{k}" for k in range(len(SIZES)))
+    assert NaiveBayesModel.from_json(model.to_json()).to_json() == model.to_json()
+
+
+def test_two_looks_are_one_release_with_less_noise() -> None:
+    model = fit(n=3000)
+    first, second = (model.releases[k].noisy for k in (0, len(SIZES)))
+    both = pooled([first, second])
+    assert both.variance == pytest.approx(1 / (1 / first.variance + 1 / second.variance))
+    weight = both.variance / first.variance
+    np.testing.assert_allclose(both.values, weight * first.values + (1 - weight) * second.values)
 
 
 def test_exact_counts_give_the_shares_of_the_rows() -> None:
@@ -189,14 +222,14 @@ def test_an_unknown_total_is_estimated() -> None:
 # -- promises ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [300, 200_000])
-def test_the_guarantee_recomputed_from_the_file_fits_the_budget(n: int) -> None:
+@pytest.mark.parametrize(("n", "second_look", "parts"), [(300, False, 4), (800, True, 5), (200_000, True, 11)])
+def test_the_guarantee_recomputed_from_the_file_fits_the_budget(n: int, second_look: bool, parts: int) -> None:
     budget = Budget.rdp(order=5, epsilon=0.4)
-    body = json.loads(fit(n=n, budget=budget, mechanism="gaussian").to_json())["body"]
+    body = json.loads(fit(n=n, budget=budget, mechanism="gaussian", second_look=second_look).to_json())["body"]
     mechanisms = body["releases"][0]["guarantee"]["mechanisms"]
     assert all(release["guarantee"]["mechanisms"] == mechanisms for release in body["releases"])
-    # Rényi divergence of Gaussian noise at order λ: λΔ²/2σ². A table: Δ² = 2. A sum: 4R² (vectors) or 2R² (matrices).
-    spent = 0.0
+    # Rényi divergence of Gaussian noise at order λ: λΔ²/2σ². Tables: Δ² = 2. A sum: 4R² (vectors) or 2R² (matrices).
+    spent, paid = 0.0, 0.0
     for mechanism in mechanisms:
         p = mechanism["parameters"]
         if mechanism["name"] == "noisy-sum":
@@ -205,7 +238,10 @@ def test_the_guarantee_recomputed_from_the_file_fits_the_budget(n: int) -> None:
             spent += 5 * shift / (2 * variance)
         else:
             spent += 5 * 2 / (2 * p["sigma"] ** 2)
-    assert len(mechanisms) == (4 if n == 300 else 10)
+            paid += 5 * 2 / (2 * p["sigma"] ** 2)
+    drawn = sum(5 * 2 / (2 * release["mechanism"]["parameters"]["sigma"] ** 2) for release in body["releases"])
+    assert drawn <= paid * (1 + 1e-9)
+    assert len(mechanisms) == parts
     assert 0.999 * 0.4 < spent <= 0.4 * (1 + 1e-6)
 
 
@@ -267,7 +303,7 @@ def test_a_changed_or_newer_file_is_refused_with_the_reason(change: Any, reason:
         lambda b: b["conditionals"].pop(),
         lambda b: b["conditionals"][0][0].__setitem__(0, 0.0),
         lambda b: b["class_probabilities"].__setitem__(0, "a"),
-        lambda b: b["releases"].pop(),
+        lambda b: b.update(releases=b["releases"][:3]),
         lambda b: b.update(releases=[]),
         lambda b: b["releases"][0]["guarantee"].update(rows=7),
         lambda b: b.update(weights=[1.0]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from simplexdp import Budget, Categories, CellNumbers, Schema
 from simplexdp.errors import InvalidArgument
 from simplexdp.estimation.reweight import newton_step
 from simplexdp.estimation.strata import Strata
-from simplexdp.mechanisms.sums import NoisySum
+from simplexdp.mechanisms.sums import GaussianTables, NoisySum
 from simplexdp.naive_bayes import can_be_read_again, fit_naive_bayes
 from simplexdp.reweighting import Scores, _whole_roots, _whole_vectors, private_sums, round_shares
 from simplexdp.sampling.entropy import SeededEntropy
@@ -155,6 +156,19 @@ def test_the_noise_has_the_stated_variance() -> None:
     assert accepted(off, matrix.variance / 2)
     assert not accepted(off, 1.2 * matrix.variance / 2)
     assert accepted(np.diag(square), matrix.variance)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0], [5.0, 0.01, 3.3, 1e-6]])
+@pytest.mark.parametrize("sigma", [0.31, 7.0, 1234.5])
+def test_spread_precisions_never_exceed_what_was_paid(weights: list[float], sigma: float) -> None:
+    look = GaussianTables(sigma=sigma)
+    made = look.spread(weights)
+    spent = sum(1 / Fraction(mechanism.variance) for mechanism in made)
+    assert Fraction(999, 1000) / Fraction(sigma) ** 2 < spent <= 1 / Fraction(sigma) ** 2
+    ratios = [float(made[0].variance / mechanism.variance) for mechanism in made]
+    np.testing.assert_allclose(ratios, np.array(weights) / weights[0], rtol=1e-6)
+    assert look.loss().rdp(5) == pytest.approx(5 / sigma**2, rel=1e-9)
+    assert look.loss().rdp(5) >= sum(mechanism.loss() for mechanism in made).rdp(5) * (1 - 1e-9)  # type: ignore[union-attr]
 
 
 def test_an_unknown_kind_of_sum_is_refused() -> None:

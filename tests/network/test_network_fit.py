@@ -139,7 +139,7 @@ class Ledger:
     def __init__(self, *, full: bool = False) -> None:
         self.full, self.events = full, list[str]()
 
-    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> Ledger:
+    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: str) -> Ledger:
         assert len(request_hash) == 64
         if self.full:
             raise BudgetExceeded("nothing left")

@@ -119,7 +119,7 @@ class _Book:
         self.events: list[str] = []
         self.allow = allow
 
-    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> _Book:
+    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: str) -> _Book:
         assert loss.rdp(2) > 0
         assert description
         assert len(request_hash) == 64

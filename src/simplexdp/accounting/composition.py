@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..errors import NumericalError
 from ..numerics.roots import Interval
 from .closed_form import gamma_pair_delta
 from .contour import TooManyPoints, contour_delta
@@ -21,7 +22,6 @@ ROUNDING = 2e-11
 """Relative error of `rate` that every Rényi value is rounded up by; tests measure at most a fifth of it."""
 
 _FEW_POINTS = 1 << 13
-_NUDGE = 1e-14
 
 
 def merge(*bags: Bag) -> Bag:
@@ -62,25 +62,22 @@ class Composition:
         return float(self.rates(np.array([w]))[0])
 
     def rate_bounds(self, w: float) -> Interval:
-        """Bounds of K(w)/w, rounding included.
-
-        Next to the end of the domain α − wr cancels. The rate increases in w, so its values a little to either side
-        are bounds; what is known by a bound alone (Theorem 1, persons) is taken as it stands.
-        """
+        """Bounds of K(w)/w, rounding included."""
         if not self.bag:
             return Interval(0.0, 0.0)
         if math.isinf(w) and all(isinstance(term, LatticeTerm) for term, _ in self.bag):
             largest = math.fsum(times * term.largest_loss for term, times in self.bag if isinstance(term, LatticeTerm))
             return Interval(largest * (1 - ROUNDING), largest * (1 + ROUNDING))
-        nudge = w * _NUDGE if self._gammas else 0.0
-        return Interval(self.rate(w - nudge) * (1 - ROUNDING), self.rate(w + nudge) * (1 + ROUNDING))
+        value = self.rate(w)
+        return Interval(value * (1 - ROUNDING), value * (1 + ROUNDING))
 
     def rates(self, w: FloatArray) -> FloatArray:
         """K(w)/w on a vector of real w inside the domain."""
-        total = self._gammas.rates(w) if self._gammas else np.zeros_like(w)
+        with np.errstate(divide="ignore", invalid="ignore"):  # at the very end of the domain
+            total = self._gammas.rates(w) if self._gammas else np.zeros_like(w)
         for term, times in self._others:
-            total = total + times * np.array([term.rate(float(x)) for x in w])
-        return total
+            total = total + times * np.array([_rate(term, float(x)) for x in w])
+        return np.where(np.isnan(total), np.inf, total)
 
     def log_mgf(self, w: ComplexArray) -> ComplexArray:
         """K of the total on a vector of complex w."""
@@ -137,3 +134,11 @@ class Composition:
             1 + self.domain[1],
         )
         return min(1.0, math.exp(log_delta) * (1 + 1e-12))
+
+
+def _rate(term: Term, w: float) -> float:
+    """K(w)/w, or infinity where it cannot be computed: any order and any line is valid, so that is only loose."""
+    try:
+        return term.rate(w)
+    except NumericalError:
+        return math.inf

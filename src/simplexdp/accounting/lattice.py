@@ -60,7 +60,7 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
         trivial = max(0.0, -math.expm1(epsilon))
         return Bounds(trivial, trivial)
     largest = math.fsum(times * term.largest_loss for term, times in pairs)
-    if largest <= epsilon:
+    if largest * (1 + 1e-14) <= epsilon:
         return Bounds(0.0, 0.0)
     tilt, exponent = _saddle(pairs, epsilon)
     if exponent < _UNDERFLOW:

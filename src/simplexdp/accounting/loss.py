@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -75,7 +74,8 @@ class PrivacyLoss:
 
     def log_mgf(self, w: float) -> float:
         """K(w) = ln E exp(wL) for real w, in the worst direction; infinite outside the domain."""
-        return max(w * c.rate(w) if w else 0.0 for c in self._compositions)
+        rates = [c.rate(w) for c in self._compositions]
+        return max(math.inf if math.isinf(rate) else w * rate for rate in rates)
 
     def rdp(self, order: float) -> float:
         """The Rényi divergence of this order, rounded up; infinity where it does not exist."""
@@ -149,6 +149,3 @@ def _rate(composition: Composition, w: float) -> float:
 
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
-
-
-LossFunction = Callable[[float], PrivacyLoss]

@@ -10,7 +10,8 @@ from ..accounting import PrivacyLoss, Sensitivity
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
 from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
-from .options import Json, NeighboursOption, Tables, number, print_json, print_table
+from ..numerics.roots import rounded
+from .options import Json, NeighboursOption, Tables, print_json, print_table
 
 
 def account(
@@ -45,7 +46,15 @@ def account(
             }
         )
         return
-    rows = [[view["view"], number(view["lower"]), number(view["upper"]), number(view.get("paper"))] for view in views]
+    rows = [
+        [
+            view["view"],
+            rounded(view["lower"], up=False),
+            rounded(view["upper"], up=True),
+            rounded(view["paper"], up=True) if "paper" in view else "–",
+        ]
+        for view in views
+    ]
     print_table(
         f"{tables} × {built} under {relation}",
         ["view", "at least", "guaranteed", "the paper's bound"],

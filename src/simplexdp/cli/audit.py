@@ -45,7 +45,8 @@ def audit(
         raise InvalidArgument("--mechanism", "all, " + ", ".join(makers), got=mechanism)
     names = list(makers) if mechanism == "all" else [mechanism]
     found = []
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         for name in names:
             task = bar.add_task(name, total=2 * draws)
             found.append(

@@ -14,6 +14,7 @@ import typer
 
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
+from ..models import Release
 from ..models.document import write_file
 from ..models.graph import Graph
 from ..naive_bayes import fit_naive_bayes
@@ -124,6 +125,9 @@ def nb(
     estimate: EstimateOption = "posterior-mean",
     neighbours: NeighboursOption = "replace-one",
     split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
+    reweight: Annotated[
+        bool, typer.Option(help="Spend part of the budget on feature weights where public facts say that it pays.")
+    ] = True,
     rows_per_person: RowsPerPerson = None,
     person: Person = None,
     sql: Sql = None,
@@ -152,6 +156,7 @@ def nb(
             target,
             names,
             split=split_from(split),
+            reweight=reweight,
             rows_per_person=rows_per_person,
             person=person,
             progress=progress,
@@ -262,7 +267,7 @@ def _run(kind: str, fit: Callable[[Any], Published], out: Path, as_json: bool) -
                 "out": str(out),
                 "kind": kind,
                 "private": certificate.private,
-                "tables": len(found.guarantee.mechanisms),
+                "tables": 1 if isinstance(found, Release) else len(found.releases),
                 "certificate": certificate.__dict__,
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from ..models import Release
 from ..models.document import write_file
 from ..models.naive_bayes import NaiveBayesModel
 from ..report import model_report
-from ..summary import cell_labels, conditional_rows, information, release_rows
+from ..summary import cell_labels, conditional_rows, information, nats, release_rows
 from .files import Published, check_output, load
 from .options import Force, Json, print_json, print_table
 
@@ -68,7 +69,7 @@ def _show(found: Published, column: str | None, level: float, cells: int) -> Non
         names = labels or [str(i + 1) for i in range(found.class_probabilities.size)]
         rows = [[name, f"{p:.5f}"] for name, p in zip(names, found.class_probabilities, strict=True)]
         print_table(f"P({found.target})", [found.target, "probability"], rows[:cells])
-        gained = [[name, f"{value:.5f}"] for name, value in information(found).items()]
+        gained = [[name, nats(value)] for name, value in information(found).items()]
         print_table(
             "What each feature says about the class",
             ["feature", "mutual information, nats"],
@@ -78,7 +79,7 @@ def _show(found: Published, column: str | None, level: float, cells: int) -> Non
     else:
         gains = information(found)
         rows = [
-            [node, ", ".join(parents) or "–", f"{found.tables[node].size:,}", f"{gains[node]:.5f}"]
+            [node, ", ".join(parents) or "–", f"{found.tables[node].size:,}", nats(gains[node])]
             for node, parents in found.graph.families
         ]
         print_table(
@@ -118,7 +119,11 @@ def _as_data(kind: str, found: Published, level: float) -> dict[str, Any]:
     gains = information(found)
     return data | {
         "nodes": {
-            node: {"parents": list(parents), "information": gains[node], "table": found.tables[node].tolist()}
+            node: {
+                "parents": list(parents),
+                "information": None if math.isnan(gains[node]) else gains[node],
+                "table": found.tables[node].tolist(),
+            }
             for node, parents in found.graph.families
         }
     }
@@ -133,7 +138,8 @@ def _picture(found: Published, column: str | None, level: float, form: str) -> b
         header, rows = conditional_rows(found, column, 8)
         series = {row[0]: [float(cell) for cell in row[1:]] for row in rows}
         return plots.save(plots.comparison(header[1:], series, title=f"P({column} | {header[0]})"), form)
-    gains = dict(sorted(information(found).items(), key=lambda item: -item[1]))
+    known = {name: value for name, value in information(found).items() if not math.isnan(value)}
+    gains = dict(sorted(known.items(), key=lambda item: -item[1]))
     of = found.target if isinstance(found, NaiveBayesModel) else "the parents"
     figure = plots.bars(list(gains), list(gains.values()), title=f"Information shared with {of}", unit="nats", cells=30)
     return plots.save(figure, form)

@@ -78,6 +78,8 @@ def plan(
         print_json(_as_data(found, goal))
         return
     _show(found, goal)
+    if declared is not None and declared.unresolved:
+        typer.echo(f"Private quantiles ({', '.join(declared.unresolved)}) also cost budget; the noise will be larger.")
 
 
 def _tables(

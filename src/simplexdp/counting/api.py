@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -67,7 +67,8 @@ def count(
         rows_per_person: keep at most this many rows of each person, chosen at random; the unit of the
             tables is then the person. Needs memory for that many rows of every person.
         person: the column that names the person, exactly with `rows_per_person`.
-        entropy: where the choice comes from: a `numpy.random.Generator` or an object with `generator()`.
+        entropy: where the choice comes from: `SecureEntropy()`. A NumPy generator or a seeded entropy can be repeated
+            by whoever knows its seed, so tables counted with one are marked as not private.
         progress: called with the rows done and the rows in all (None if unknown).
         memory_limit: bytes that all tables may take; above, nothing is read.
 
@@ -96,10 +97,22 @@ def count(
             unit="row" if rows_per_person is None else "person",
             rows_per_person=rows_per_person,
             fingerprint=fingerprint,
-            is_private=plan.is_private,
+            is_private=plan.is_private and (generator is None or getattr(entropy, "is_private", False)),
         )
         for counts, columns, fingerprint in zip(arrays, plan.tables, plan.fingerprints, strict=True)
     ]
+
+
+def can_be_read_again(source: Any) -> bool:
+    """Whether a second pass over the source sees the same rows: not so for streams, cursors and Spark frames."""
+    if isinstance(
+        source, (str, os.PathLike, files.Files, database.Query, codes.CellNumbers, np.ndarray, pa.Table, pa.RecordBatch)
+    ):
+        return True
+    root = type(source).__module__.partition(".")[0]
+    if root in ("pandas", "polars"):
+        return True
+    return isinstance(source, (Sequence, Mapping))
 
 
 def _arrays(
@@ -203,6 +216,6 @@ def _generator(
         raise InvalidArgument(
             "entropy",
             "given with rows_per_person, because the rows of each person are chosen at random",
-            hint="Pass a numpy.random.Generator or an entropy object.",
+            hint="Pass SecureEntropy() of simplexdp.sampling.entropy.",
         )
     return entropy if isinstance(entropy, np.random.Generator) else entropy.generator()

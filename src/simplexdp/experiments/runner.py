@@ -42,11 +42,10 @@ class BarProgress(Progress):
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self._task = self._bar.add_task("reproducing", total=None)
 
     def start(self, total: int, done: int) -> None:
         """Show the bar."""
-        self._bar.update(self._task, total=total, completed=done)
+        self._task = self._bar.add_task("reproducing", total=total, completed=done)
 
     def step(self, cell: Cell) -> None:
         """Move it."""

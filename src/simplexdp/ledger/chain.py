@@ -13,10 +13,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import FormatError, InvalidArgument, SimplexDPError
+from ..tables import Unit
 
 FORMAT = 1
 START = "0" * 64
@@ -27,7 +28,7 @@ Kind = Literal["open", "charge", "seal"]
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEYS = {
     "open": {"format", "epsilon", "delta", "order", "filter_order", "limit", "neighbours", "datasets", "actor", "time"},
-    "charge": {"dataset", "epsilon", "description", "request", "actor", "time"},
+    "charge": {"dataset", "epsilon", "unit", "description", "request", "actor", "time"},
     "seal": {"charge", "release", "time"},
 }
 
@@ -154,6 +155,7 @@ class State:
     terms: Terms | None = None
     spent: dict[str, Fraction] = field(default_factory=dict)
     unsealed: dict[int, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
 
     def take(self, number: object, kind: object, text: object, previous: object, digest: object) -> Entry:
         """Check the next stored row and add it up.
@@ -199,6 +201,8 @@ class State:
             total = self.spent.get(dataset, Fraction(0)) + Fraction(_amount(body["epsilon"]))
             if total > Fraction(self.terms.limit) or not self.knows(dataset):
                 raise FormatError("the ledger holds a charge that it could not have admitted")
+            if body["unit"] not in get_args(Unit) or self.units.setdefault(dataset, body["unit"]) != body["unit"]:
+                raise FormatError("the ledger adds up guarantees for rows and for persons")
             self.spent[dataset] = total
             self.unsealed[self.count] = dataset
         else:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ..accounting.loss import PrivacyLoss
 from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import BudgetExceeded, FormatError, InvalidArgument
+from ..tables import Unit
 from .chain import MAX_NAME, MAX_TEXT, START, Entry, Kind, State, Terms, check_hash, check_text
 from .filter import Amount, cost_of, filter_for
 from .store import Store, advance, append, check_pages
@@ -139,7 +140,9 @@ class Ledger:
 
     # -- spending ------------------------------------------------------------------------------------------------
 
-    def charge(self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str) -> Charge:
+    def charge(
+        self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: Unit = "row"
+    ) -> Charge:
         """Pay for a release in one transaction, before anything is drawn.
 
         When this returns, the charge is on disk. When it raises, draw nothing.
@@ -149,6 +152,8 @@ class Ledger:
             dataset: whose budget pays.
             description: what for, in words that are public.
             request_hash: `fingerprint` of the request.
+            unit: whose loss it is; the first charge of a data set decides, since losses of rows and of persons do not
+                add up.
 
         Raises:
             BudgetExceeded: with what is left; nothing was charged.
@@ -162,7 +167,7 @@ class Ledger:
             state = copy.deepcopy(self._state)  # kept only if the transaction is
             with self._store.writing() as connection:
                 advance(connection, state)
-                self._admit(state, dataset, cost)
+                self._admit(state, dataset, cost, unit)
                 entry = self._append(
                     connection,
                     state,
@@ -170,6 +175,7 @@ class Ledger:
                     {
                         "dataset": dataset,
                         "epsilon": cost,
+                        "unit": unit,
                         "description": description,
                         "request": request_hash,
                         "actor": self._actor,
@@ -182,9 +188,17 @@ class Ledger:
         )
 
     @staticmethod
-    def _admit(state: State, dataset: str, cost: float) -> None:
+    def _admit(state: State, dataset: str, cost: float, unit: Unit) -> None:
         terms = state.terms
         assert terms is not None
+        known = state.units.get(dataset, unit)
+        if unit not in get_args(Unit) or unit != known:
+            raise InvalidArgument(
+                "unit",
+                f"{known!r}, the unit of what data set {dataset!r} was charged for before",
+                got=unit,
+                hint="Losses of rows and of persons do not add up; keep a ledger for each.",
+            )
         if not state.knows(dataset):
             raise InvalidArgument("dataset", "one of the names the ledger was started with", got=dataset)
         left = Fraction(terms.limit) - state.spent.get(dataset, Fraction(0))

@@ -126,7 +126,7 @@ class Store:
             code = getattr(error, "sqlite_errorcode", None)
             if isinstance(code, int) and (code & 0xFF) in _UNAVAILABLE:
                 # The text of SQLite names no value: "database is locked", "database or disk is full", ...
-                raise LedgerUnavailable(f"the ledger cannot be used now: {error}. Nothing was drawn.") from None
+                raise LedgerUnavailable(f"the ledger cannot be used now: {error}. Nothing more was recorded.") from None
             raise FormatError("the ledger is damaged or is no ledger") from None
         except (UnicodeError, MemoryError):
             raise FormatError("the ledger is damaged or is no ledger") from None

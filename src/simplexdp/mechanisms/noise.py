@@ -96,7 +96,10 @@ def _normalised(x: FloatArray, logs: FloatArray) -> Law:
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(_IntegerNoise):
-    """Counts plus discrete Gaussian noise; `variance` is σ² rounded up, and is what is drawn and accounted."""
+    """Counts plus discrete Gaussian noise; `variance` is σ² rounded up, and is what is drawn and accounted.
+
+    Proof: docs/proofs/noise.md.
+    """
 
     sigma: float
 
@@ -178,7 +181,10 @@ class Gaussian(_IntegerNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(_IntegerNoise):
-    """Counts plus discrete Laplace noise, Pr[x] ∝ exp(−|x|/scale)."""
+    """Counts plus discrete Laplace noise, Pr[x] ∝ exp(−|x|/scale).
+
+    Proof: docs/proofs/noise.md.
+    """
 
     scale: float
 

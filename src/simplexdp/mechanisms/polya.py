@@ -14,6 +14,7 @@ from ..accounting.loss import PrivacyLoss
 from ..accounting.person import RenyiOnly
 from ..accounting.smooth import GammaTerm
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
+from ..errors import InvalidArgument
 from ..numerics.roots import smallest_integer_that_fits
 from ..sampling.entropy import Entropy
 from ..sampling.polya import negative_binomial
@@ -29,7 +30,7 @@ class Polya:
     """For each cell the number of tails before the (r·count + α)-th head of a coin with heads probability 2^-flips.
 
     Given its total the release is a Pólya urn: records drawn from a Dirichlet(r f + α) draw. Accounted on its own
-    lattice; r and α are whole numbers.
+    lattice; r and α are whole numbers. Proof: docs/proofs/polya.md.
     """
 
     r: int
@@ -83,6 +84,10 @@ class Polya:
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
         """Tails before the (r·count + α)-th head, cell by cell; only random bits are read."""
+        if self.r * int(counts.max(initial=0)) + self.alpha >= 1 << 62:
+            raise InvalidArgument(
+                "counts", "small enough for this r", hint="Use the Gaussian mechanism for tables with so large counts."
+            )
         return negative_binomial(self.r * counts + self.alpha, self.flips, entropy)
 
     def release(

@@ -42,7 +42,7 @@ class GaussianTables:
     """Discrete Gaussian noise on several tables of the same records whose precisions 1/σ_k² add up to at most 1/σ².
 
     How the precision is spread may depend on what was released before: whatever the spread, the Rényi divergence is at
-    most λ/2 Σ_k 2/σ_k² ≤ λ/σ² under replace-one, so the loss is known before the spread is.
+    most λ/2 Σ_k 2/σ_k² ≤ λ/σ² under replace-one, so the loss is known before the spread is. Proof: docs/proofs/sums.md.
     """
 
     sigma: float
@@ -83,6 +83,8 @@ class GaussianTables:
 @dataclass(frozen=True, kw_only=True)
 class NoisySum:
     """A sum with noise; it costs what one count table with Gaussian noise of standard deviation `sigma` costs.
+
+    Proof: docs/proofs/sums.md.
 
     Args:
         sigma: the noise, in units in which a replaced record moves two entries by one.

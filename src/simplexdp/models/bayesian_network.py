@@ -58,6 +58,8 @@ class BayesianNetworkModel:
             table.setflags(write=False)
         if any(release.guarantee != self.guarantee for release in self.releases):
             raise InvalidArgument("releases", "made together, under one guarantee")
+        if self.releases and not self.releases[0].guarantee.covers([release.mechanism for release in self.releases]):
+            raise InvalidArgument("releases", "those that the guarantee paid for, and no others")
 
     @classmethod
     def from_releases(cls, graph: Graph, schema: Schema, releases: Sequence[Release]) -> BayesianNetworkModel:

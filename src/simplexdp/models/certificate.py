@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ..numerics.roots import rounded
 from .guarantee import Guarantee
 
 _RELATIONS = {
@@ -57,21 +58,27 @@ def certify(
         promise = "No promise is made. The numbers below would hold if the reasons were removed."
     else:
         at = "; ".join(
-            f"({'infinite' if value is None else f'{value:.6g}'}, {delta})"
+            f"({'infinite' if value is None else rounded(value, up=True)}, {delta})"
             for delta, value in views["epsilon_at_delta"].items()
         )
         promise = (
             f"Differential privacy for {parts} together, by the {', '.join(kinds)} mechanism: whatever else "
-            f"is known, the output is almost as likely when {relation}. As (epsilon, delta): {at}. Each pair is exact "
-            f"or rounded up; the proof is on the documentation page of the mechanism."
+            f"is known, the output is almost as likely when {relation}. {_asked(guarantee)}As (epsilon, delta): {at}. "
+            f"Each number is exact or rounded up; the proof is on the documentation page of the mechanism."
+            + (
+                f" Bin edges found in the data cost a pure epsilon of {rounded(sum(guarantee.pure), up=True)} of it."
+                if guarantee.pure
+                else ""
+            )
         )
-    assumed = ["the columns, their values, bins and rules in the schema" if schema_origin else "the number of cells"]
+    edges = ", bins" if not guarantee.pure else " and number of bins"
+    assumed = [f"the columns, their values{edges} and rules in the schema" if schema_origin else "the number of cells"]
     if guarantee.neighbours == "replace-one":
         assumed.append(f"the number of {guarantee.unit}s")
     if schema_origin == "public":
         assumed.append("the data that the schema was taken from, as stated by its author")
     not_covered = [
-        "other releases from the same data; a ledger adds them up",
+        "other releases from the same data, also those made to choose this one; a ledger adds them up",
         "what the outputs reveal about a group as a whole, which is what they are for",
         "side channels such as running time and memory of the machine that drew them",
     ]
@@ -87,3 +94,16 @@ def certify(
         not_covered=tuple(not_covered),
         not_private=not_private,
     )
+
+
+def _asked(guarantee: Guarantee) -> str:
+    """The budget that was asked for and what was spent of it."""
+    budget = guarantee.budget
+    if budget is None:
+        return ""
+    if budget.order is not None:
+        spent = f"({budget.order:g}, {rounded(guarantee.loss.rdp(budget.order), up=True)})-RDP"
+    else:
+        assert budget.delta is not None
+        spent = f"({rounded(guarantee.loss.epsilon(budget.delta), up=True)}, {budget.delta:g})-DP"
+    return f"Asked for {budget}, spent {spent}. "

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, get_args
 
 from ..accounting import PrivacyLoss
 from ..accounting.discrete import RandomisedResponseTerm
 from ..budget import Budget, Neighbours, check_neighbours, check_whole
-from ..errors import FormatError
+from ..errors import FormatError, InvalidArgument
 from ..mechanisms.base import Mechanism
+from ..mechanisms.noise import Gaussian
 from ..mechanisms.registry import mechanism_from
 from ..mechanisms.sums import GaussianTables, NoisySum
 from ..tables import Unit
@@ -39,7 +42,10 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        check_whole("rows", self.rows)
+        if self.unit not in get_args(Unit):
+            raise InvalidArgument("unit", "'row' or 'person'", got=self.unit)
+        if check_whole("rows", self.rows) > 1 and self.unit == "row":
+            raise InvalidArgument("rows", "1 where the unit is the row", got=self.rows)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -50,6 +56,24 @@ class Guarantee:
         for epsilon in self.pure:
             total = total + pure_loss(epsilon, self.neighbours)
         return total
+
+    def covers(self, mechanisms: Sequence[Mechanism]) -> bool:
+        """Whether releases by these mechanisms, all from the same data, are what this guarantee paid for.
+
+        Each must be one of the table mechanisms, used once; the tables of a second look share one precision.
+        """
+        left = Counter(m for m in self.mechanisms if not isinstance(m, NoisySum | GaussianTables))
+        looks = sum((1 / Fraction(m.sigma) ** 2 for m in self.mechanisms if isinstance(m, GaussianTables)), Fraction(0))
+        for mechanism in mechanisms:
+            if left[mechanism] > 0:
+                left[mechanism] -= 1
+            elif isinstance(mechanism, Gaussian):
+                looks -= 1 / mechanism.variance
+                if looks < 0:
+                    return False
+            else:
+                return False
+        return True
 
     @property
     def total_is_public(self) -> bool:

@@ -123,6 +123,8 @@ class NaiveBayesModel:
             raise InvalidArgument("releases", f"tables of one feature and {self.target!r}, in this order")
         if any(r.guarantee != self.releases[0].guarantee for r in self.releases):
             raise InvalidArgument("releases", "made together, under one guarantee")
+        if self.releases and not self.releases[0].guarantee.covers([release.mechanism for release in self.releases]):
+            raise InvalidArgument("releases", "those that the guarantee paid for, and no others")
         classes = next(iter(tables.values())).values.shape[-1]
         shapes = [(classes, r.values.shape[0]) for r in tables.values()]
         if any(

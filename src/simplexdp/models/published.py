@@ -27,9 +27,19 @@ _MECHANISM = _object(
         "parameters": {"type": "object", "additionalProperties": {"type": "number"}},
     }
 )
+_AFTER_TABLES = _object(
+    {
+        "name": {"enum": ["noisy-sum", "gaussian-tables"]},
+        "parameters": {"type": "object", "additionalProperties": {"type": ["number", "string"]}},
+    }
+)
 _GUARANTEE = _object(
     {
-        "mechanisms": {"type": "array", "items": _MECHANISM, "description": "one for each table released together"},
+        "mechanisms": {
+            "type": "array",
+            "items": {"oneOf": [_MECHANISM, _AFTER_TABLES]},
+            "description": "one for each table released together, then those that follow the tables",
+        },
         "neighbours": {"enum": ["replace-one", "add-remove"]},
         "unit": {"enum": ["row", "person"]},
         "rows": {"type": "integer", "minimum": 1, "description": "rows that one unit may have"},

@@ -16,7 +16,6 @@ from ..accounting import PrivacyLoss
 from ..budget import check_positive, check_whole
 from ..errors import FormatError, InvalidArgument, SimplexDPError
 from ..estimation import Estimate, IntervalKind, Method, NoisyCounts, estimate
-from ..mechanisms.base import Draw
 from ..mechanisms.dirichlet import Dirichlet
 from ..mechanisms.noise import Laplace
 from ..mechanisms.registry import AnyMechanism, mechanism_from
@@ -65,6 +64,8 @@ class Release:
 
     def __post_init__(self) -> None:
         self.values.setflags(write=False)
+        if not self.guarantee.covers([self.mechanism]):
+            raise InvalidArgument("guarantee", f"one that covers {self.mechanism}")
         if self.columns and len(self.columns) != self.values.ndim:
             raise InvalidArgument("columns", "one for each axis of the values", got=self.columns)
 
@@ -182,7 +183,9 @@ class Release:
             schema = release.schema
             if schema is not None and (schema.names != release.columns or schema.shape() != values.shape):
                 raise FormatError("the schema of the release is not that of its columns")
-            if release.mechanism not in release.guarantee.mechanisms:
+            paid = release.guarantee.mechanisms
+            # Tables whose noise was spread later are paid for together, not one by one.
+            if release.mechanism not in paid and all(mechanism.name != "gaussian-tables" for mechanism in paid):
                 raise FormatError("the guarantee of the release does not cover its mechanism")
             return release
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
@@ -235,8 +238,3 @@ def reasons(draw_kind: str, mechanism: str, schema: Schema | None) -> tuple[str,
     """Why something made this way is not private; empty when it is."""
     keys = [draw_kind, mechanism, schema.origin if schema is not None else ""]
     return tuple(NOT_PRIVATE[key] for key in keys if key in NOT_PRIVATE)
-
-
-def draw_reasons(draw: Draw, schema: Schema | None) -> tuple[str, ...]:
-    """The same for a draw."""
-    return reasons(draw.entropy, draw.mechanism.name, schema)

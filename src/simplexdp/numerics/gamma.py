@@ -28,16 +28,16 @@ _BLOCK = 1 << 16
 _SERIES = tuple((-1.0) ** (n + 1) / n for n in range(27, 1, -1))
 
 
-def _log1p_ratios(u: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]:
-    """(q(u)/u, φ(u)/u) with q = ln(1+u) − u and φ = (1+u) ln(1+u) − u, both zero at u = 0."""
+def _log1p_ratios(u: NDArray[Number], sum_: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]:
+    """(q(u)/u, φ(u)/u) with q = ln(1+u) − u and φ = (1+u) ln(1+u) − u, both zero at u = 0; `sum_` is 1 + u."""
     small = np.abs(u) < _SMALL
     if small.all():
         ratio = _series(u)
         return ratio, u + (1 + u) * ratio
     large = np.where(small, 1, u)
-    log: NDArray[Number] = np.log1p(large) if u.dtype.kind == "f" else np.log(1 + large)
+    log: NDArray[Number] = np.log(np.where(small, 1, sum_))
     ratio = log / large - 1
-    phi: NDArray[Number] = (1 + large) * log / large - 1
+    phi: NDArray[Number] = sum_ * log / large - 1
     if small.any():
         near = _series(np.where(small, u, 0))
         return np.where(small, near, ratio), np.where(small, u + (1 + u) * near, phi)
@@ -65,20 +65,39 @@ def gap_rate(alpha: Floats, r: Floats, removing: Bools, w: NDArray[Number]) -> N
     y = np.where(removing, alpha + r, alpha)
     base = np.where(removing, alpha, alpha + r)  # y − s, which must not be computed from y and s
     s = np.where(removing, r, -r)
-    lowest = min(float(np.min(alpha)), float(np.min(np.real(y + w * s))))
+    end = _end(y, s, w)
+    lowest = min(float(np.min(alpha)), float(np.min(np.real(end))))
     shifts = math.ceil(max(0.0, _STIRLING_FROM - lowest))
-    total = _stirling_part(y + shifts, base + shifts, s, w)
+    total = _stirling_part(y + shifts, base + shifts, end + shifts, s, w)
     block = max(1, _BLOCK // total.size)  # several shifts a call, as memory allows
     for begin in range(0, shifts, block):
         i = np.arange(begin, min(begin + block, shifts)).reshape((-1,) + (1,) * total.ndim)
-        total = total + np.sum(_log_part(y + i, base + i, s, w), axis=0)
+        total = total + np.sum(_log_part(y + i, base + i, end + i, s, w), axis=0)
     return total
 
 
-def _log_part(y: Floats, base: Floats, s: Floats, w: NDArray[Number]) -> NDArray[Number]:
+def _end(y: Floats, s: Floats, w: NDArray[Number]) -> NDArray[Number]:
+    """y + ws. At the end of the domain it is a small difference, so the product's own rounding error is added back."""
+    product = w * s
+    if product.dtype.kind != "f":
+        return y + product
+    high_w, high_s = _high(w), _high(s)
+    low_w, low_s = w - high_w, s - high_s
+    error = ((high_w * high_s - product) + high_w * low_s + low_w * high_s) + low_w * low_s  # Dekker 1971
+    total: NDArray[Number] = (y + product) + error
+    return total
+
+
+def _high(x: NDArray[Number]) -> NDArray[Number]:
+    """The upper half of the digits of a float (Veltkamp)."""
+    scaled = x * 134217729.0
+    return scaled - (scaled - x)
+
+
+def _log_part(y: Floats, base: Floats, end: NDArray[Number], s: Floats, w: NDArray[Number]) -> NDArray[Number]:
     """−(ln(y+ws) − (1+w) ln y + w ln(y−s)) / w, a sum of two non-negative terms for real w ≥ 0."""
     z = s / y
-    ratio, _ = _log1p_ratios(w * z)
+    ratio, _ = _log1p_ratios(w * z, end / y)
     return -z * ratio - _log_minus(base, y, z)
 
 
@@ -89,15 +108,15 @@ def _log_minus(base: Floats, y: Floats, z: Floats) -> Floats:
     return np.where(small, near * _series(near), np.log(base / y) + z)
 
 
-def _stirling_part(y: Floats, base: Floats, s: Floats, w: NDArray[Number]) -> NDArray[Number]:
+def _stirling_part(y: Floats, base: Floats, end: NDArray[Number], s: Floats, w: NDArray[Number]) -> NDArray[Number]:
     z = s / y
     u = w * z
-    ratio, phi = _log1p_ratios(u)
+    ratio, phi = _log1p_ratios(u, end / y)
     q = _log_minus(base, y, z)
     # (x − ½) ln x: the gap of x ln x is y (φ(u) + w φ(−z)), and φ(−z) = z² + (1−z) q(−z).
     total = y * (z * phi + z * z + base / y * q) + 0.5 * (-z * ratio - q)
     # x^-m: gap/w = (1+w) z² a b Σ_{i<m} h_i(a, b) / y^m, a = 1/(1+u), b = 1/(1−z), h complete homogeneous.
-    a, b = 1 / (1 + u), y / base
+    a, b = y / end, y / base
     front = (1 + w) * z * z * a * b
     homogeneous = np.ones_like(front)
     partial = homogeneous

@@ -95,7 +95,7 @@ class ModelFigure(Figure):
                 panel.set_yscale("log")
             panel.set_title(data, fontsize=9)
             panel.set_xlabel("ε" if self.regime == "rdp" else "ε̂", fontsize=8)
-            panel.tick_params(labelsize=7)
+            panel.tick_params(which="both", labelsize=7)
         for panel in panels[len(names) :]:
             panel.axis("off")
         if panels:

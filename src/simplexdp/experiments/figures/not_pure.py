@@ -63,5 +63,5 @@ class NotPure(Figure):
             "The loss of the worst pair is r·ln(y_i/y_j), unbounded; δ(ε) is "
             f"{'positive' if positive else 'not positive'} at every ε computed, so the claim holds for every r and α.",
             "It falls fast: at ε = 12 it is " + ", ".join(f"{value:.1e}" for value in last) + ".",
-            "The published proof has exponents r f + α where the density has r f + α − 1; the ratio is the same.",
+            "The published proof has the ratio 1/y₁ where it is y₁^−r up to a constant; the claim stands.",
         ]

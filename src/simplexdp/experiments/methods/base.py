@@ -42,6 +42,4 @@ def pure_epsilon(budget: Budget, tables: int) -> float:
         loss = PrivacyLoss("replace-one", (((RandomisedResponseTerm(epsilon=epsilon), tables),),))
         return loss.excess(budget)
 
-    if budget.delta is not None and budget.epsilon / tables > 1:
-        return budget.epsilon / tables  # basic composition: nothing worth having is left to the exact one here
     return largest_that_fits(excess, budget.epsilon / math.sqrt(tables), rtol=1e-6)

@@ -1,0 +1,45 @@
+"""The page about the command line: every example runs, and every command has one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from simplexdp.cli import app
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_every_example_runs_in_order(tmp_path, monkeypatch, simplexdp):
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if kind == "python":
+            exec(compile(text, "docs/cli.md", "exec"), {})  # noqa: S102 - our own page
+        elif kind == "yaml":
+            Path("schema.yaml").write_text(text)
+        else:
+            assert kind == "console"
+            for line in text.splitlines():
+                assert line.startswith("$ simplexdp "), line
+                done = simplexdp(*shlex.split(line)[2:])
+                assert (done.code, done.err) == (0, ""), (line, done.err)
+                ran += 1
+    assert ran > 20
+
+
+def test_every_command_has_an_example():
+    examples = [
+        line[len("$ simplexdp ") :] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "$"
+    ]
+    names = [command.name for command in app.registered_commands]
+    for group in app.registered_groups:
+        names += [
+            f"{group.name} {command.name or command.callback.__name__}"
+            for command in group.typer_instance.registered_commands
+        ]
+    assert len(names) > 15
+    for name in names:
+        assert any(f"{example} ".startswith(f"{name} ") for example in examples), name
