@@ -284,7 +284,8 @@ HOSTILE: tuple[object, ...] = (
     "no", "laplace", "dirichlet", "none", "add-remove", "person", "posterior-mean", "raw", 3, 7, [1, 2], {"a": 1},
 )  # fmt: skip
 PIECES = (b"", b"\x00", b"\xff", b"-", b"0", b"9" * 25, b"e308", b"nan", b"[", b"]", b"{", b"}", b'"', b"'", b":", b",",
-          b"\n", b"\r", b"  ", b"&a ", b"*a", b"!!python/object:os.system ", b"<<: ", b"null", b"true", b"\xc3\x28", b"[" * 2000,
+          b"\n", b"\r", b"  ", b"&a ", b"*a", b"!!python/object:os.system ", b"<<: ", b"null", b"true",
+          b"\xc3\x28", b"[" * 2000,
           b"#", b"---\n", b"\x1b[2J")  # fmt: skip
 
 

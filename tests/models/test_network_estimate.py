@@ -210,6 +210,22 @@ def test_rows_back_off_to_their_parents_effects() -> None:
     assert ours < 0.5 * uniform
 
 
+def test_many_small_rows_are_not_pulled_to_one_large_row() -> None:
+    """One row has nearly all records and one value; the other thirty never have it."""
+    rng = np.random.default_rng(2)
+    counts = np.tile([0.0, 14.0, 6.0], (31, 1))
+    counts[0] = [20_000.0, 0.0, 0.0]
+    tables = {
+        ("p", "x"): NoisyCounts(values=counts + rng.normal(0, 6.0, counts.shape), variance=36.0, total=counts.sum()),
+        ("p",): NoisyCounts(values=counts.sum(axis=1) + rng.normal(0, 6.0, 31), variance=36.0, total=counts.sum()),
+        ("x",): NoisyCounts(values=counts.sum(axis=0) + rng.normal(0, 6.0, 3), variance=36.0, total=counts.sum()),
+    }
+    found = estimate_network([("p", ()), ("x", ("p",))], tables)["x"]
+    assert found[0, 0] > 0.999
+    assert found[1:, 0].mean() < 0.25  # the marginal says 0.97
+    assert found[1:, 1].mean() > 0.5
+
+
 def test_columns_with_one_cell_and_wide_networks_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simplexdp.estimation.network.UPSTREAM_CELLS", 1)  # as if exact inference were too large
     rng = np.random.default_rng(3)

@@ -21,6 +21,7 @@ from simplexdp.models.bayesian_network import BayesianNetworkModel
 from simplexdp.models.draws import RowDraws
 from simplexdp.models.graph import Graph
 from simplexdp.models.synthetic import decode, record_batches, sample_codes
+from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.synthetic import synthetic_records, write_synthetic_records
 
 SIGNIFICANCE = 1e-4
@@ -89,6 +90,16 @@ def test_records_of_naive_bayes_follow_classes_and_conditionals() -> None:
     names = ("label", "x", "y")
     assert chi_square(codes, np.einsum("c,cx,cy->cxy", prior, x, y), names) > SIGNIFICANCE
     assert chi_square(codes, np.einsum("c,cx,cy->cxy", prior, x[::-1], y), names) < SIGNIFICANCE
+
+
+def test_records_of_a_fitted_naive_bayes_model() -> None:
+    schema = schema_of({"x": 3, "y": 2, "label": 2})
+    rng = np.random.default_rng(3)
+    rows = pa.table({c.name: [c.labels[i] for i in rng.integers(0, c.size, 300)] for c in schema})
+    model = fit_naive_bayes(rows, schema, "label", budget=Budget.rdp(order=5, epsilon=1.0), entropy=1)
+    records = synthetic_records(model, 100, seed=1).read_all()
+    assert records.schema.names == ["x", "y", "label"]
+    assert set(records["label"].to_pylist()) == {"label0", "label1"}
 
 
 def test_cells_of_probability_zero_are_never_drawn() -> None:

@@ -98,7 +98,7 @@ def test_printed_numbers_are_rounded_up() -> None:
     ("order", "epsilon", "r"), [(7.7, 8.5, 0.31), (5.0, 8.0, 0.7), (5.0, 10.0, 0.7), (2.0, 30.0, 3.0)]
 )
 def test_the_renyi_value_next_to_the_last_finite_order(rows: int, order: float, epsilon: float, r: float) -> None:
-    """Calibration may end where α − (order − 1)·m·r is a few units in the last place of α; 60 digits check the claim."""
+    """Calibration may end where α − (order − 1)·m·r is a few last digits of α; 60 digits check the claim there."""
     budget = Budget.rdp(order=order, epsilon=epsilon)
     made = Dirichlet.calibrate(budget, r=r, rows=rows)
     with mp.workdps(60):

@@ -2,9 +2,10 @@
 
 For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, then θ_{x|p₁}, then θ_{x|p₁p₂}, …, each level
 shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1}. The order of
-the parents and b are those of the highest evidence given the noise; τ is mixed over a grid, its weights learnt from all
-rows. The number of records in each row comes from the nodes above, which are estimated first. Everything is
-post-processing of released values.
+the parents and b are those of the highest evidence given the noise; τ is mixed over a grid, its weights learnt from
+all rows under two hyper-priors (rows close to their back-off, rows that share nothing). Pairs may also be shrunk to the
+mean of their own rows, where one large row makes the marginal. The number of records in each row comes from the nodes
+above, which are estimated first. Everything is post-processing of released values.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ POWERS = (0.0, 0.5, 1.0)
 # Hyper-priors of the strength τ. A marginal is usually uneven; a row is usually close to its back-off.
 ROW = np.array([1, 1.5, 3, 5, 8, 10, 12, 10, 8, 8, 8, 6, 4, 15.5])
 FREE_SHARE = 0.4
+"""Prior probability that the rows of a table share nothing; with real tables of few rows it matters most."""
 FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
+"""Then ln(τ / cells) is about normal with this centre (as a factor) and standard deviation."""
 HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
+UNIFORM_SHARE = 0.02
+"""Part of every back-off that is uniform: a value that is rare on the whole may be common in some row."""
 MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
 UPSTREAM_CELLS = 1 << 22
@@ -138,6 +143,7 @@ def _conditional(
 
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
         noisy = known.marginal([*columns, node])
+        means = (1 - UNIFORM_SHARE) * means + UNIFORM_SHARE / cells
         return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
     def pair(parent: str) -> _Rows:

@@ -258,7 +258,7 @@ class Dirichlet:
         sigma = noise_scale(budget, tables)
         middle = math.log(max(total / (len(profile) * sigma**2), 1 / sigma))
         best = minimize_scalar(kl, bounds=(middle - 5, middle + 4), method="bounded", options={"xatol": 0.05})
-        r = math.exp(float(best.x))
+        r = float(f"{math.exp(float(best.x)):.2g}")  # the minimum is flat, and a short number is easy to state
         return cls(r=r, alpha=alpha_for(r, 1e-10))
 
 

@@ -26,6 +26,10 @@ _BITS = 36
 """Scales are rounded up to this many significant bits, so that the sampler can work with small integers."""
 
 
+_LEAST_VARIANCE, _MOST_VARIANCE = Fraction(1, 100), Fraction(10**10)
+"""Between these the profile is computed on the lattice; beyond them the Rényi bound, which holds everywhere, is used."""
+
+
 def _rational(value: float) -> Fraction:
     """The smallest number of _BITS significant bits that is not below the value."""
     mantissa, exponent = math.frexp(value)
@@ -138,7 +142,7 @@ class Gaussian(_IntegerNoise):
 
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers; for persons with several rows the Rényi bound λΔ²/2σ² with Δ² = m² a cell."""
-        if check_whole("rows", rows) == 1:
+        if check_whole("rows", rows) == 1 and _LEAST_VARIANCE <= self.variance <= _MOST_VARIANCE:
             return _two_cells(DiscreteGaussianTerm(variance=self.variance), neighbours)
         return _two_cells(RenyiOnly(GaussianTerm(rows**2 / float(self.variance) * (1 + 1e-15))), neighbours)
 
