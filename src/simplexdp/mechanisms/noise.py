@@ -27,7 +27,7 @@ _BITS = 36
 
 
 _LEAST_VARIANCE, _MOST_VARIANCE = Fraction(1, 100), Fraction(10**10)
-"""Between these the profile is computed on the lattice; beyond them the Rényi bound, which holds everywhere, is used."""
+"""Between these the profile is computed on the lattice; beyond them the Rényi bound is used, which holds everywhere."""
 
 
 def _rational(value: float) -> Fraction:
