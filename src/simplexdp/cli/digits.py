@@ -4,7 +4,7 @@ Pixels hold 0 to 16 units of ink and digits are 0 to 9: that is public, it is ho
 is declared: blank, and three ranges of about equal width.
 
 The number of bins was picked from 2, 3, 4 and 17 after one look at accuracies on another split of the same images;
-in earnest that look would have to be paid for. It flatters the comparison a little: at ε = 4, one fit each, the accuracy
+in earnest that look would have to be paid for. That flatters us a little: at ε = 4, one fit each, the accuracy
 with 3 bins was 87.4 % beside 85.0 % for Algorithm 1, with 4 bins 87.8 % beside 82.4 %.
 """
 
@@ -205,7 +205,7 @@ def _result_section(outcome: Outcome) -> Section:
             "from the operating system. In earnest one would make one fit and publish it: several fits of the same "
             "data cost the sum of their budgets.",
             "The bins of ink are taken as public. Their number was chosen from 2, 3, 4 and 17 with a look at the "
-            "accuracy on another split of these images, which real data would not allow for free; with 3 bins Algorithm 1 "
+            "accuracy on another split of these images, which with real data would cost budget; with 3 bins Algorithm 1 "
             "comes closer.",
         ],
         table=Table(
