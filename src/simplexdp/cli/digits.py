@@ -205,7 +205,7 @@ def _result_section(outcome: Outcome) -> Section:
             "from the operating system. In earnest one would make one fit and publish it: several fits of the same "
             "data cost the sum of their budgets.",
             "The bins of ink are taken as public. Their number was chosen from 2, 3, 4 and 17 with a look at the "
-            "accuracy on another split of these images, which with real data would cost budget; with 3 bins Algorithm 1 "
+            "accuracy on another split of the images, which with real data would cost budget; with 3 bins Algorithm 1 "
             "comes closer.",
         ],
         table=Table(
