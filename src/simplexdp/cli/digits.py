@@ -1,7 +1,11 @@
 """The main job on data that scikit-learn ships: 1,797 handwritten digits of 8 × 8 pixels.
 
 Pixels hold 0 to 16 units of ink and digits are 0 to 9: that is public, it is how the data set is defined. So the schema
-is declared: blank, and three equal ranges of ink.
+is declared: blank, and three ranges of about equal width.
+
+The number of bins was picked from 2, 3, 4 and 17 after one look at accuracies on another split of the same images;
+in earnest that look would have to be paid for. That flatters us a little: at ε = 4, one fit each, the accuracy
+with 3 bins was 87.4 % beside 85.0 % for Algorithm 1, with 4 bins 87.8 % beside 82.4 %.
 """
 
 from __future__ import annotations
@@ -79,7 +83,7 @@ class Outcome:
 
 
 def digits_schema() -> Schema:
-    """Blank and three equal ranges of ink for every pixel; ten classes."""
+    """Blank and three ranges of ink for every pixel; ten classes."""
     return Schema.of(**{name: Numeric(EDGES) for name in PIXELS}, digit=list(range(10)))
 
 
@@ -200,6 +204,9 @@ def _result_section(outcome: Outcome) -> Section:
             f"Means of {outcome.repeats} fit(s) with the standard deviation between them. Every fit draws fresh noise "
             "from the operating system. In earnest one would make one fit and publish it: several fits of the same "
             "data cost the sum of their budgets.",
+            "The bins of ink are taken as public. Their number was chosen from 2, 3, 4 and 17 with a look at the "
+            "accuracy on another split of the images, which with real data would cost budget; with 3 bins Algorithm 1 "
+            "comes closer.",
         ],
         table=Table(
             columns=["ε", f"accuracy: {OURS}", PAPER, f"log loss: {OURS}", PAPER],
