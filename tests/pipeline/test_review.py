@@ -171,3 +171,26 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_paid_for(tmp_path: Path) -
 def test_a_misspelt_share_is_named() -> None:
     with pytest.raises(InvalidArgument, match="aa"):
         fit_tables(frame(), SCHEMA, [("a",), ("b",)], budget=BUDGET, split={"aa": 1.0, "b": 1.0})
+
+
+def test_a_public_bound_makes_the_work_of_a_draw_the_same_for_all_counts() -> None:
+    class Counting(SeededEntropy):
+        taken = 0
+
+        def words(self, size: int) -> Any:
+            self.taken += size
+            return super().words(size)
+
+    def work(counts: list[int]) -> int:
+        entropy = Counting(5)
+        Polya(r=1, alpha=13).release(counts, entropy=entropy, most=50)
+        return entropy.taken
+
+    assert work([0] * 100) == work([50] * 100)
+    plain = Counting(5)
+    Polya(r=1, alpha=13).release([50] * 100, entropy=plain)
+    other = Counting(5)
+    Polya(r=1, alpha=13).release([0] * 100, entropy=other)
+    assert plain.taken != other.taken  # without the bound the work tells the counts apart
+    with pytest.raises(InvalidArgument, match="upper"):
+        Polya(r=1, alpha=13).release([51, 0], most=50)

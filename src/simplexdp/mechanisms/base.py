@@ -92,12 +92,12 @@ def checked_counts(counts: ArrayLike) -> IntArray:
 
 
 def release_counts(
-    mechanism: Mechanism, counts: ArrayLike, neighbours: Neighbours, entropy: Entropy | int | None
+    mechanism: Mechanism, counts: ArrayLike, neighbours: Neighbours, entropy: Entropy | int | None, **work: int
 ) -> Draw:
     """Check, draw once, and say what was drawn."""
     source = entropy_from(entropy)
     loss = mechanism.loss(neighbours)  # before the draw: an unknown relation must not cost one
-    values = mechanism.draw(checked_counts(counts), source)
+    values = mechanism.draw(checked_counts(counts), source, **work)
     return Draw(
         mechanism=mechanism,
         neighbours=neighbours,

@@ -82,13 +82,17 @@ class Polya:
             return PrivacyLoss(neighbours, (remove + add,))
         return PrivacyLoss(neighbours, (remove, add))
 
-    def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
-        """Tails before the (r·count + α)-th head, cell by cell; only random bits are read."""
+    def draw(self, counts: IntArray, entropy: Entropy, *, most: int | None = None) -> IntArray:
+        """Tails before the (r·count + α)-th head, cell by cell; only random bits are read.
+
+        The work grows with the count. With `most`, a public bound on every count, each cell does the work of that bound.
+        """
         if self.r * int(counts.max(initial=0)) + self.alpha >= 1 << 62:
             raise InvalidArgument(
                 "counts", "small enough for this r", hint="Use the Gaussian mechanism for tables with so large counts."
             )
-        return negative_binomial(self.r * counts + self.alpha, self.flips, entropy)
+        upper = None if most is None else self.r * check_whole("most", most, at_least=0) + self.alpha
+        return negative_binomial(self.r * counts + self.alpha, self.flips, entropy, upper=upper)
 
     def release(
         self,
@@ -96,9 +100,12 @@ class Polya:
         *,
         neighbours: Neighbours = "replace-one",
         entropy: Entropy | int | None = None,
+        most: int | None = None,
     ) -> Draw:
-        """Draw once."""
-        return release_counts(self, counts, neighbours, entropy)
+        """Draw once; `most` is a public bound on every count that makes the work independent of the counts."""
+        if most is None:
+            return release_counts(self, counts, neighbours, entropy)
+        return release_counts(self, counts, neighbours, entropy, most=check_whole("most", most, at_least=0))
 
     def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
         """(X/c − α)/r, its variance at an empty cell and the slope; the total is not needed."""
