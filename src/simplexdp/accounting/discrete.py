@@ -328,7 +328,12 @@ class DiscreteLaplaceTerm(_FiniteLaw):
     @property
     def largest_loss(self) -> float:
         """|shift|/scale."""
-        return float(abs(self.shift) / self.scale)
+        return float(self.exact_largest_loss)
+
+    @property
+    def exact_largest_loss(self) -> Fraction:
+        """|shift|/scale, not rounded."""
+        return abs(self.shift) / self.scale
 
     @property
     def spacing(self) -> Fraction | None:
@@ -368,6 +373,11 @@ class RandomisedResponseTerm(_FiniteLaw):
     def largest_loss(self) -> float:
         """ε itself."""
         return self.epsilon
+
+    @property
+    def exact_largest_loss(self) -> Fraction:
+        """ε, not rounded."""
+        return Fraction(self.epsilon)
 
     @property
     def spacing(self) -> Fraction | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -59,8 +60,7 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
     if not pairs:
         trivial = max(0.0, -math.expm1(epsilon))
         return Bounds(trivial, trivial)
-    largest = math.fsum(times * term.largest_loss for term, times in pairs)
-    if largest * (1 + 1e-14) <= epsilon:
+    if _at_most(pairs, epsilon):
         return Bounds(0.0, 0.0)
     tilt, exponent = _saddle(pairs, epsilon)
     if exponent < _UNDERFLOW:
@@ -73,6 +73,17 @@ def lattice_delta(terms: Sequence[tuple[LatticeTerm, int]], epsilon: float, *, t
     else:
         bounds = _convolve(pairs, epsilon, tilt, tolerance)
     return Bounds(max(0.0, bounds.lower), min(1.0, bounds.upper))
+
+
+def _at_most(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> bool:
+    """Whether no loss exceeds ε: exactly for rational losses, with room for rounding otherwise."""
+    exact = Fraction(0)
+    for term, times in pairs:
+        largest: Fraction | None = getattr(term, "exact_largest_loss", None)
+        if largest is None:
+            return math.fsum(n * t.largest_loss for t, n in pairs) * (1 + 1e-14) <= epsilon
+        exact += times * largest
+    return exact <= Fraction(epsilon)
 
 
 def _saddle(pairs: Sequence[tuple[LatticeTerm, int]], epsilon: float) -> tuple[float, float]:

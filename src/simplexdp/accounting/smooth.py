@@ -29,14 +29,16 @@ class GammaTerm:
 
     @property
     def domain(self) -> tuple[float, float]:
-        """The gamma functions need positive arguments."""
-        edge = self.alpha / self.r
+        """The gamma functions need positive arguments. The quotient is rounded up; `rate` looks at α − wr itself."""
+        edge = math.nextafter(self.alpha / self.r, math.inf)
         return (-1 - edge, math.inf) if self.removing else (-math.inf, edge)
 
     def rate(self, w: float) -> float:
         """K(w)/w."""
         one = np.array([self.alpha]), np.array([self.r]), np.array([self.removing])
-        return float(gap_rate(*one, np.array([w]))[0])
+        with np.errstate(divide="ignore", invalid="ignore"):  # at the very end of the domain
+            value = float(gap_rate(*one, np.array([w]))[0])
+        return math.inf if math.isnan(value) else value
 
     def log_mgf(self, w: ComplexArray) -> ComplexArray:
         """K on complex w."""

@@ -85,7 +85,7 @@ class Polya:
     def draw(self, counts: IntArray, entropy: Entropy, *, most: int | None = None) -> IntArray:
         """Tails before the (r·count + α)-th head, cell by cell; only random bits are read.
 
-        The work grows with the count. With `most`, a public bound on every count, each cell does the work of that bound.
+        The work grows with the count. With `most`, a public bound on every count, each cell does the work of the bound.
         """
         if self.r * int(counts.max(initial=0)) + self.alpha >= 1 << 62:
             raise InvalidArgument(
