@@ -140,7 +140,9 @@ class PrivacyLoss:
     @cached_property
     def largest_order(self) -> float:
         """The order from which on the Rényi divergence is infinite."""
-        return 1 + min(c.domain[1] for c in self._compositions)
+        # Finite ends are rounded up by one unit in the last place, see GammaTerm.domain.
+        end = min(c.domain[1] for c in self._compositions)
+        return end if math.isinf(end) else 1 + math.nextafter(end, 0.0)
 
 
 def _rate(composition: Composition, w: float) -> float:
