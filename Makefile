@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?=
 
-.PHONY: demo test lint bench fuzz docs audit-deps licences sbom hashes clean help
+.PHONY: demo test lint bench utility fuzz docs audit-deps licences sbom hashes clean help
 
 help:
 	@echo "make demo    the main job on embedded data"
 	@echo "make test    ruff, mypy --strict, tests and doctests"
 	@echo "make lint    ruff and mypy only"
 	@echo "make bench   speed as ratios measured side by side"
+	@echo "make utility loss at equal privacy, beside the other methods"
 	@echo "make docs    the documentation as HTML in docs/_build"
 	@echo "make fuzz    a million hostile inputs"
 	@echo "make audit-deps, licences, sbom, hashes    the supply chain, into build/"
@@ -35,7 +36,10 @@ test: lint
 	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks accounting sampling prediction counting
+
+utility: $(READY)
+	$(BIN)/python -m benchmarks utility_histograms utility_naive_bayes utility_networks
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "without atheris: random changes"
