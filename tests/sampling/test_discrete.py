@@ -82,7 +82,7 @@ def test_wide_laws(deviation: int) -> None:
 
 def test_the_law_is_that_of_opendp() -> None:
     """Both samples against each other in a contingency table of 30,000 draws each, with the operating
-    system's entropy on both sides, so at significance 1e-9; 8 % more scale is rejected."""
+    system's entropy on both sides, so at significance 1e-9; 20 % more scale is rejected, by a margin that chance does not bridge."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -101,7 +101,7 @@ def test_the_law_is_that_of_opendp() -> None:
     for law, measurement in theirs.items():
         reference = np.asarray(measurement(np.zeros(size, dtype=np.int64)))
         agreement = []
-        for scale in (Fraction(5, 2), Fraction(27, 10)):
+        for scale in (Fraction(5, 2), Fraction(3)):
             reach = 12 if law == "laplace" else 7
             table = [
                 np.bincount(np.clip(draws, -reach, reach) + reach, minlength=2 * reach + 1)
