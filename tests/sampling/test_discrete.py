@@ -82,7 +82,7 @@ def test_wide_laws(deviation: int) -> None:
 
 def test_the_law_is_that_of_opendp() -> None:
     """Both samples against each other in a contingency table of 30,000 draws each, with the operating
-    system's entropy on both sides, so at significance 1e-9; 20 % more scale is rejected, by a margin that chance does not bridge."""
+    system's entropy on both sides, so at significance 1e-9; 20 % more scale is rejected far beyond chance."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
