@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ..accounting.conversion import best_order, rdp_for_epsilon
 from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import Infeasible, InvalidArgument
 from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
 from ..mechanisms.auto import choose
-from ..mechanisms.dirichlet import zipf_profile
+from ..planning import plan_tables
 from .options import Json, NeighboursOption, Tables, budget_from, number, print_json, print_table
 
 AnyMechanism = Dirichlet | Polya | Gaussian | Laplace
@@ -99,29 +98,17 @@ def _paper(budget: Budget, tables: int, neighbours: Neighbours, total: float, ce
     if neighbours != "replace-one":
         return {"choice": choice, "parameters": "states replace-one only"}
     try:
-        if budget.order is not None:
-            found = Dirichlet.algorithm1(order=budget.order, epsilon=budget.epsilon / tables)
-        else:
-            found = best_algorithm1(budget, tables, total, cells)
+        found = best_algorithm1(budget, tables, total, cells)
     except Infeasible as error:
         return {"choice": choice, "parameters": f"infeasible: {error}"}
     return _result(choice, found, budget, tables, neighbours)
 
 
 def best_algorithm1(budget: Budget, tables: int, total: float, cells: int) -> Dirichlet:
-    """Algorithm 1 at the order with the lowest expected KL on a Zipf table of this size, for an (ε, δ) budget."""
-    assert budget.delta is not None
-    profile = zipf_profile(total, cells)
-
-    def at(order: float) -> Dirichlet:
-        spend = rdp_for_epsilon(order, budget.epsilon, budget.delta or 0.0)
-        return Dirichlet.algorithm1(order=order, epsilon=spend / tables)
-
-    def kl(order: float) -> float:
-        try:
-            return at(order).expected_kl_of_profile(profile)
-        except Infeasible:
-            return math.inf
-
-    order, _ = best_order(kl, 1e6)
-    return at(order)
+    """Algorithm 1 as `calibration="algorithm1"` plans it, at the best order for a Zipf table where it is free."""
+    planned = plan_tables(
+        [(f"table {i + 1}",) for i in range(tables)], [(cells,)] * tables, budget, calibration="algorithm1", total=total
+    )
+    found = planned.mechanisms[0]
+    assert isinstance(found, Dirichlet)
+    return found
