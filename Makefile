@@ -39,7 +39,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks accounting sampling prediction counting
 
 utility: $(READY)
-	$(BIN)/python -m benchmarks utility_histograms utility_naive_bayes utility_networks
+	$(BIN)/python -m benchmarks utility
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "without atheris: random changes"
