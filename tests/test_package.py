@@ -42,4 +42,5 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_python_dash_m_runs_the_command_line() -> None:
     done = subprocess.run([sys.executable, "-m", "simplexdp", "--version"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.strip() == f"simplexdp {simplexdp.__version__}"
+    assert done.returncode == 0
+    assert done.stdout.strip() == f"simplexdp {simplexdp.__version__}"
