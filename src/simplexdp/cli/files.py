@@ -22,9 +22,7 @@ from ..models.naive_bayes import NaiveBayesModel
 
 Published = Release | NaiveBayesModel | BayesianNetworkModel
 KINDS: dict[str, type[Release] | type[NaiveBayesModel] | type[BayesianNetworkModel]] = {
-    "release": Release,
-    "naive-bayes": NaiveBayesModel,
-    "bayesian-network": BayesianNetworkModel,
+    published.kind: published for published in (Release, NaiveBayesModel, BayesianNetworkModel)
 }
 
 
