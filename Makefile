@@ -42,8 +42,8 @@ utility: $(READY)
 	$(BIN)/python -m benchmarks utility
 
 fuzz: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "without atheris: random changes"
-	$(BIN)/python -m benchmarks.fuzz
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: inputs are changed at random"
+	$(BIN)/python -m benchmarks fuzz
 
 # The tools below live in an environment of their own, so that they report on the project's and not on themselves.
 TOOLS := $(VENV)/tools

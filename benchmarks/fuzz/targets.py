@@ -300,6 +300,16 @@ def _published() -> Release:
     return release_distribution(_rows(), SCHEMA, ["smoker", "region"], budget=Budget(epsilon=1, delta=1e-5), entropy=1)
 
 
+def _large_model() -> NaiveBayesModel:
+    """One with everything: second looks and noisy sums."""
+    schema = Schema.of(c=["x", "y"], **{f"a{i}": ["x", "y"] for i in range(4)})
+    codes = np.random.default_rng(1).integers(0, 2, (2000, 5))
+    rows = pa.table({name: np.array(["x", "y"])[codes[:, i]] for i, name in enumerate(schema.names)})
+    model = fit_naive_bayes(rows, schema, "c", budget=Budget(epsilon=5, delta=1e-5), entropy=1)
+    assert {"noisy-sum", "gaussian-tables"} <= {mechanism.name for mechanism in model.guarantee.mechanisms}
+    return model
+
+
 @lru_cache
 def seeds(target: str) -> tuple[bytes, ...]:
     """Valid inputs of a target."""
@@ -311,8 +321,8 @@ def seeds(target: str) -> tuple[bytes, ...]:
     if target == "release_body":
         return (json.dumps(_published().to_body()).encode(),)
     if target == "model_body":
-        model = fit_naive_bayes(_rows(), SCHEMA, "smoker", budget=Budget(epsilon=1, delta=1e-5), entropy=1)
-        return (json.dumps(model.to_body()).encode(),)
+        small = fit_naive_bayes(_rows(), SCHEMA, "smoker", budget=Budget(epsilon=1, delta=1e-5), entropy=1)
+        return tuple(json.dumps(model.to_body()).encode() for model in (small, _large_model()))
     if target == "network_body":
         network = BayesianNetwork([("smoker", "region")], SCHEMA, entropy=1).fit(_rows())
         return (json.dumps(network.model.to_body()).encode(),)

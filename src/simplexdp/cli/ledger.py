@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from ..budget import check_neighbours
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, PrivacyError
 from ..ledger import Ledger
+from ..models.document import checksum
+from .files import load
 from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
 
 app = typer.Typer(help="Start, show, verify and export a ledger of spent budgets.", no_args_is_help=True)
@@ -94,15 +96,27 @@ def _row(ledger: Ledger, dataset: str, charges: int) -> dict[str, Any]:
 def verify(
     file: File,
     anchor: Annotated[str | None, typer.Option(help="number:hash noted earlier, which must still be there.")] = None,
+    release: Annotated[
+        Path | None, typer.Option(help="A release or model file, which a charge must have paid for.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check every page, hash and sum; the anchor it prints is worth keeping elsewhere."""
-    found = Ledger.open(file).verify(anchor=anchor)
+    ledger = Ledger.open(file)
+    found = ledger.verify(anchor=anchor)
+    paid = None if release is None else ledger.paid_for(checksum(load(release)[1].to_body()))
+    if release is not None and paid is None:
+        raise PrivacyError(f"{release}: no charge of this ledger paid for it")
     if as_json:
-        print_json({"intact": True, "entries": found.entries, "anchor": found.anchor, "unsealed": found.unsealed})
+        facts = {"intact": True, "entries": found.entries, "anchor": found.anchor, "unsealed": found.unsealed}
+        print_json(facts if paid is None else {**facts, "paid_by": paid.number})
         return
     typer.echo(f"intact: {found.entries} entries, {len(found.unsealed)} charge(s) without a recorded release")
     typer.echo(f"anchor: {found.anchor}")
+    if paid is not None:
+        typer.echo(
+            f"{release} was paid for by entry {paid.number}: ε = {paid.body['epsilon']:.6g} of {paid.body['dataset']}"
+        )
 
 
 @app.command()
