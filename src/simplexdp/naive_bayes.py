@@ -1,4 +1,7 @@
-"""Naive Bayes from a table of rows, and its predictions for further rows."""
+"""Naive Bayes from a table of rows, and its predictions for further rows.
+
+Proof: docs/proofs/sums.md.
+"""
 
 from __future__ import annotations
 

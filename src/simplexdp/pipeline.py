@@ -1,4 +1,7 @@
-"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases."""
+"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases.
+
+Proof: docs/proofs/composition.md.
+"""
 
 from __future__ import annotations
 
