@@ -119,9 +119,10 @@ def _absolute(path: str) -> Path:
 
 
 def _is_allowed(path: Path, allowed: list[Path]) -> bool:
-    """A file asked for, or one beside it under a temporary name; a folder stands for a file without a name."""
-    if path == Path(os.devnull) or path.is_dir():
+    """A file asked for, or a temporary one beside it, by which it is written whole or its folder is tried."""
+    if path == Path(os.devnull) or path.is_dir():  # a folder stands for a file without a name
         return True
-    return any(
-        path == name or (path.parent == name.parent and path.name.startswith(f".{name.name}")) for name in allowed
+    beside = [name for name in allowed if name.parent in (path, path.parent)]
+    return path in allowed or any(
+        path == name.parent or path.name.startswith((f".{name.name}", "tmp")) for name in beside
     )
