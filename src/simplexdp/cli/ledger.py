@@ -13,7 +13,7 @@ from ..budget import check_neighbours
 from ..errors import InvalidArgument, PrivacyError
 from ..ledger import Ledger
 from ..models.document import checksum
-from .files import load
+from .files import load, print_or_write
 from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
 
 app = typer.Typer(help="Start, show, verify and export a ledger of spent budgets.", no_args_is_help=True)
@@ -129,11 +129,4 @@ def export(
     ledger = Ledger.open(file)
     document = {"anchor": ledger.verify().anchor, "entries": [entry.as_dict() for entry in ledger.entries()]}
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        with out.open("x", encoding="utf-8", newline="\n") as target:
-            target.write(text)
-    except OSError as error:
-        raise InvalidArgument("--out", f"a new file that can be written ({error.strerror})", got=str(out)) from None
+    print_or_write(text, out)
