@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?=
+CASES  ?= 1000000
 
 .PHONY: demo test lint bench utility fuzz docs audit-deps licences sbom hashes clean help
 
@@ -43,7 +44,7 @@ utility: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: inputs are changed at random"
-	$(BIN)/python -m benchmarks fuzz
+	$(BIN)/python -m benchmarks fuzz --cases $(CASES)
 
 # The tools below live in an environment of their own, so that they report on the project's and not on themselves.
 TOOLS := $(VENV)/tools
