@@ -38,6 +38,8 @@ def test_show(path: Path) -> None:
     assert (clinic["dataset"], clinic["charges"], school["charges"]) == ("clinic", 1, 0)
     assert clinic["spent"] + clinic["left"] == pytest.approx(document["limit"])
     assert school["epsilon_left"] == pytest.approx(1.0)
+    more = Ledger.open(path).remaining("clinic").times(Gaussian(sigma=20.0).loss())
+    assert (clinic["more_like_the_last"], school["more_like_the_last"]) == (more, None)
 
 
 def test_verify_gives_an_anchor_and_takes_one(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,8 +52,11 @@ def show(file: File, as_json: Json = False) -> None:
     """What each data set has spent and has left."""
     ledger = Ledger.open(file)
     terms = ledger.terms
-    charges = Counter(entry.body["dataset"] for entry in ledger.entries() if entry.kind == "charge")
-    rows = [_row(ledger, dataset, charges[dataset]) for dataset in ledger.datasets]
+    charges: dict[str, list[float]] = {dataset: [] for dataset in ledger.datasets}
+    for entry in ledger.entries():
+        if entry.kind == "charge":
+            charges.setdefault(entry.body["dataset"], []).append(entry.body["epsilon"])
+    rows = [_row(ledger, dataset, costs) for dataset, costs in charges.items()]
     if as_json:
         print_json(
             {
@@ -67,12 +70,12 @@ def show(file: File, as_json: Json = False) -> None:
         return
     print_table(
         f"{terms.budget} for each data set under {terms.neighbours}",
-        ["data set", "charges", "spent", "left", "ε left at δ"],
+        ["data set", "charges", "spent", "left", "ε left at δ", "more like the last"],
         [
             [
                 row["dataset"],
                 str(row["charges"]),
-                *(number(row[key]) for key in ("spent", "left", "epsilon_left")),
+                *(number(row[key]) for key in ("spent", "left", "epsilon_left", "more_like_the_last")),
             ]
             for row in rows
         ],
@@ -80,15 +83,17 @@ def show(file: File, as_json: Json = False) -> None:
     )
 
 
-def _row(ledger: Ledger, dataset: str, charges: int) -> dict[str, Any]:
+def _row(ledger: Ledger, dataset: str, costs: list[float]) -> dict[str, Any]:
     spent, left = ledger.spent(dataset), ledger.remaining(dataset)
+    last = Fraction(costs[-1]) if costs else Fraction(0)
     return {
         "dataset": dataset,
-        "charges": charges,
+        "charges": len(costs),
         "spent": spent.rdp,
         "left": left.rdp,
         "epsilon_spent": None if left.delta is None else spent.epsilon(),
         "epsilon_left": None if left.delta is None else left.epsilon(),
+        "more_like_the_last": int(left.exact / last) if last else None,
     }
 
 
