@@ -51,8 +51,8 @@ def audit_fit(
         progress: called with the number of draws done.
 
     >>> from simplexdp import Gaussian, Laplace
-    >>> fit = Guarantee(mechanisms=(Gaussian(sigma=2.0), Laplace(scale=3.0)))
-    >>> found = audit_fit(fit, draws=50_000, entropy=1)
+    >>> fit = Guarantee(mechanisms=(Gaussian(sigma=1.0), Laplace(scale=2.0)))
+    >>> found = audit_fit(fit, draws=100_000, entropy=1)
     >>> found.violated, found.share > 0.9
     (False, True)
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,9 +112,10 @@ def read_file(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
     """The text of a file of at most so many bytes."""
     target = Path(path)
     try:
-        if not target.is_file():  # a device or a pipe has no size to check, and may have no end
+        found = target.stat()
+        if not stat.S_ISREG(found.st_mode):  # a device or a pipe has no size to check, and may have no end
             raise FormatError(f"{target}: not a file")
-        if target.stat().st_size > most:
+        if found.st_size > most:
             raise FormatError(f"{target}: larger than {most >> 20} MiB")
         return target.read_text(encoding="utf-8")
     except UnicodeDecodeError:
