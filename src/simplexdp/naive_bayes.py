@@ -1,4 +1,7 @@
-"""Naive Bayes from a table of rows, and its predictions for further rows."""
+"""Naive Bayes from a table of rows, and its predictions for further rows.
+
+Proof: docs/proofs/sums.md.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ def fit_naive_bayes(
         looks: list[tuple[ExtraKind, float]] = [("tables", left / 2)] if look_again else []
         return [*looks, *rounds]
 
-    releases = fit_tables(
+    fit = fit_tables(
         source,
         schema,
         [(name, target) for name in names],
@@ -123,11 +126,11 @@ def fit_naive_bayes(
         extras=extras,
         second_look=lambda first, sigma: look_weights(first, sigma, target),
     )
-    model = NaiveBayesModel.from_releases(releases, target, method=estimate)
+    model = NaiveBayesModel.from_releases(fit.releases, target, method=estimate)
     sums = [m for m in model.guarantee.mechanisms if isinstance(m, NoisySum)]
     if not sums:
-        return model
-    tables = Tables.of(releases, target)
+        return fit.publish(model)
+    tables = Tables.of(fit.releases, target)
     weights, biases = reweighted(
         Scores.of(tables.strata, tables.classes, tables.total),
         float(model.weights[0]),
@@ -135,7 +138,7 @@ def fit_naive_bayes(
         sums,
         randomness,
     )
-    return replace(model, weights=weights, biases=biases)
+    return fit.publish(replace(model, weights=weights, biases=biases))
 
 
 def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tuple[str, ...], float]:

@@ -140,7 +140,7 @@ class BayesianNetwork:
         progress: Progress | None = None,
     ) -> BayesianNetwork:
         """Count all tables in one pass, charge, draw and estimate; see `simplexdp.count` for the sources."""
-        releases = fit_tables(
+        found = fit_tables(
             source,
             self.schema,
             self.tables.columns,
@@ -159,9 +159,9 @@ class BayesianNetwork:
             description=f"Bayesian network over {len(self.graph.nodes)} columns",
         )
         # Private quantiles have edges by now: the releases know them.
-        known = {column.name: column for release in releases for column in release.schema or ()}
+        known = {column.name: column for release in found.releases for column in release.schema or ()}
         schema = self.schema.replace(*known.values())
-        self._model = BayesianNetworkModel.from_releases(self.graph, schema, releases)
+        self._model = found.publish(BayesianNetworkModel.from_releases(self.graph, schema, found.releases))
         return self
 
     @property

@@ -1,11 +1,14 @@
-"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases."""
+"""Where counting meets mechanisms: count, plan, charge, draw. Only here private counts become releases.
+
+Proof: docs/proofs/composition.md.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -18,7 +21,7 @@ from .estimation import Method
 from .mechanisms.base import checked_counts
 from .mechanisms.registry import AnyMechanism
 from .mechanisms.sums import ExtraKind, GaussianTables
-from .models.document import checksum
+from .models.document import Document, checksum
 from .models.guarantee import Guarantee, pure_loss
 from .models.release import Release, reasons
 from .numerics.roots import largest_that_fits
@@ -28,6 +31,7 @@ from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema
 from .tables import CountTable, Unit
 
+Published = TypeVar("Published", bound=Document)
 SecondLook = Callable[[tuple[Release, ...], float], Mapping[tuple[str, ...], float]]
 """From the first releases and the noise that one more table would get: what to release again, with which weights."""
 
@@ -40,12 +44,37 @@ class Charge(Protocol):
 
 
 class LedgerLike(Protocol):
-    """A ledger, as far as drawing needs it."""
+    """A ledger, as far as planning and drawing need it."""
+
+    @property
+    def order(self) -> float:
+        """The Rényi order of every charge."""
 
     def charge(
         self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: Unit = "row"
     ) -> Charge:
         """Pay before the draw, or raise BudgetExceeded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Tables that were drawn and paid for; the payment waits for what is made of them.
+
+    Args:
+        releases: in the order of the tables, second looks after them.
+    """
+
+    releases: tuple[Release, ...]
+    _payment: Charge | None = field(default=None, repr=False)
+
+    def publish(self, document: Published) -> Published:
+        """Record in the ledger what was bought, by the checksum that its file has, and hand it back.
+
+        Whatever else is drawn from the budget of the fit is drawn before, so that the checksum covers all of it.
+        """
+        if self._payment is not None:
+            self._payment.seal(checksum(document.to_body()))
+        return document
 
 
 def draw_tables(
@@ -55,9 +84,8 @@ def draw_tables(
     schema: Schema | None = None,
     method: Method = "posterior-mean",
     entropy: Entropy | int | None = None,
-    payment: Charge | None = None,
 ) -> tuple[Release, ...]:
-    """Draw each table once. Whoever has a ledger charges it first with `charge_plan` and passes the payment."""
+    """Draw each table once. Whoever has a ledger charges it first with `charge_plan`."""
     source = entropy_from(entropy)
     guarantee = plan.guarantee
     for table, shape in zip(tables, plan.shapes, strict=True):
@@ -65,10 +93,7 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
-    releases = _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
-    if payment is not None:
-        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
-    return releases
+    return _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
 
 
 def _draw(
@@ -175,10 +200,12 @@ def release(
         total=total,
         unit=table.unit,
         rows=rows,
+        charge_order=None if ledger is None else ledger.order,
     )
     payment = charge_plan(plan, ledger, dataset, "distribution")
-    (found,) = draw_tables([table], plan, method=estimate, entropy=entropy, payment=payment)
-    return found if isinstance(counts, CountTable) else replace(found, columns=())
+    releases = draw_tables([table], plan, method=estimate, entropy=entropy)
+    found = releases[0] if isinstance(counts, CountTable) else replace(releases[0], columns=())
+    return Fit(releases=(found,), _payment=payment).publish(found)
 
 
 def release_distribution(
@@ -199,7 +226,7 @@ def release_distribution(
     dataset: str | None = None,
 ) -> Release:
     """Publish the joint distribution of one or several columns of a table; see `count` for the sources."""
-    (found,) = fit_tables(
+    fit = fit_tables(
         source,
         schema,
         [tuple(columns)],
@@ -216,7 +243,7 @@ def release_distribution(
         dataset=dataset,
         description=f"distribution of {', '.join(columns)}",
     )
-    return found
+    return fit.publish(fit.releases[0])
 
 
 def fit_tables(
@@ -239,8 +266,10 @@ def fit_tables(
     description: str = "",
     extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
     second_look: SecondLook | None = None,
-) -> tuple[Release, ...]:
-    """Count all tables in one pass and release them under one exactly composed guarantee.
+) -> Fit:
+    """Count all tables in one pass, pay, and draw them under one exactly composed guarantee.
+
+    The caller makes of the releases what is published and passes that to `Fit.publish`.
 
     `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
     guarantee. If that includes "tables", `second_look` says from the releases which tables, or margins of tables, are
@@ -253,6 +282,7 @@ def fit_tables(
         "mechanism": mechanism,
         "calibration": calibration,
         "neighbours": neighbours,
+        "charge_order": None if ledger is None else ledger.order,
     }
     bound: dict[str, Any] = {"progress": progress}
     if rows_per_person is not None:
@@ -290,16 +320,13 @@ def fit_tables(
         plan = plan_tables(names, shapes, budget, split=parts, total=total, extras=reserved, **settings)
         payment = charge_plan(plan, ledger, dataset, description)
     look = next((extra for extra in plan.extras if isinstance(extra, GaussianTables)), None)
-    if look is None or second_look is None:
-        return draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness, payment=payment)
-    first = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
-    weights = second_look(first, look.sigma)
-    again = [_margin(counted, columns) for columns in weights]
-    spread = look.spread(list(weights.values()))
-    releases = first + _draw(again, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
-    if payment is not None:
-        payment.seal(checksum({"releases": [release.to_body() for release in releases]}))
-    return releases
+    releases = draw_tables(counted, plan, schema=schema, method=estimate, entropy=randomness)
+    if look is not None and second_look is not None:
+        weights = second_look(releases, look.sigma)
+        again = [_margin(counted, columns) for columns in weights]
+        spread = look.spread(list(weights.values()))
+        releases += _draw(again, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
+    return Fit(releases=releases, _payment=payment)
 
 
 def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
@@ -68,6 +68,7 @@ def plan_tables(
     rows: int = 1,
     pure: tuple[float, ...] = (),
     extras: Sequence[tuple[ExtraKind, float]] = (),
+    charge_order: float | None = None,
 ) -> Plan:
     """Calibrate one mechanism a table so that all of them together use the budget, from public facts only.
 
@@ -84,6 +85,7 @@ def plan_tables(
         rows: rows that one person may have.
         pure: ε of pure steps that the budget also pays for.
         extras: second looks and noisy sums after the tables: the kind of each and its share of the budget.
+        charge_order: the Rényi order at which a ledger charges; "auto" then compares mechanisms at equal charge.
     """
     neighbours = check_neighbours(neighbours)
     if mechanism not in get_args(MechanismName):
@@ -91,6 +93,14 @@ def plan_tables(
     sizes = [math.prod(shape) for shape in shapes]
     if not sizes:
         raise InvalidArgument("tables", "at least one")
+    if mechanism == "auto" and calibration == "exact" and budget is not None and charge_order is not None:
+
+        def attempt(name: MechanismName, within: Budget) -> Plan:
+            facts: dict[str, Any] = {"neighbours": neighbours, "split": split, "total": total, "unit": unit}
+            facts |= {"rows": rows, "pure": pure, "extras": extras}
+            return plan_tables(columns, shapes, within, mechanism=name, **facts)
+
+        return _at_equal_charge(attempt, budget, charge_order)
     mechanisms: Sequence[AnyMechanism | NoisySum | GaussianTables]
     if extras and (mechanism == "none" or calibration != "exact"):
         raise InvalidArgument("extras", "left out without exactly calibrated noise")
@@ -138,6 +148,28 @@ def _check_balanced(neighbours: Neighbours, unit: Unit, cells: int) -> None:
             f"balanced Laplace noise is drawn for up to {MOST_CELLS} cells. Use Laplace noise for larger tables: it is "
             "hardly more there."
         )
+
+
+def _at_equal_charge(attempt: Callable[[MechanismName, Budget], Plan], budget: Budget, order: float) -> Plan:
+    """The least noise within the budget that costs a ledger no more than Gaussian noise within the budget would.
+
+    A ledger charges the Rényi divergence at one order, where mechanisms with the same ε at δ differ: that of Laplace
+    noise comes near its pure ε.
+    """
+    free = attempt("auto", budget)
+    if budget.order == order:
+        return free
+    gaussian = attempt("gaussian", budget)
+    charge = gaussian.guarantee.loss.rdp(order)
+    if free.guarantee.loss.rdp(order) <= charge:
+        return free
+    try:
+        capped = attempt("auto", Budget.rdp(order=order, epsilon=charge))
+    except Infeasible:
+        return gaussian
+    if not capped.guarantee.loss.fits(budget):  # one order says little about ε at a small δ
+        return gaussian
+    return replace(capped, guarantee=replace(capped.guarantee, budget=budget))
 
 
 def _check_drawable(mechanism: Mechanism) -> None:

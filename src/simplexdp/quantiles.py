@@ -12,6 +12,8 @@ recursion a row counts in one choice only, so a level costs as much as a choice,
 levels. Replacing a row is removing one and adding one: it costs twice that.
 
 The noise comes from OpenDP's own generator, which is seeded by the operating system and takes no seed.
+
+Proof: docs/proofs/quantiles.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: the weights take back what feature
 sums of the records' gradients and Hessians of the log-loss. A record's part is a function of that record and of
 earlier releases only (its own share of the tables is taken out of its score), clipped and rounded to whole numbers
 whose size is checked in whole numbers, so the guarantee does not rest on floating point.
+
+Proof: docs/proofs/sums.md.
 """
 
 from __future__ import annotations

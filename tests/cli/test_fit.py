@@ -97,7 +97,7 @@ def test_persons_are_the_unit_when_asked_for(work, simplexdp):
 
 
 def test_a_ledger_is_charged_once_and_refuses_what_it_cannot_pay(work, simplexdp):
-    assert simplexdp("ledger", "create", "l.db", "--epsilon", 5, "--delta", 1e-6).code == 0
+    assert simplexdp("ledger", "create", "l.db", "--epsilon", 3, "--delta", 1e-6).code == 0
     paid = ("--ledger", "l.db", "--dataset", "clinic")
     assert simplexdp(*DISTRIBUTION, "rows.parquet", *paid, "--out", "a.json").code == 0
     before = contents(work)

@@ -222,6 +222,8 @@ def test_persons_with_several_rows(tmp_path: Path) -> None:
 class Ledger:
     """Remembers what was charged and sealed."""
 
+    order = 5.0
+
     def __init__(self) -> None:
         self.charged: list[PrivacyLoss] = []
         self.sealed: list[str] = []

@@ -111,7 +111,7 @@ def at_random(folder: Path, times: int = 40) -> dict[str, int]:
     return {**judge(path, releases), "deaths": deaths}
 
 
-def race(folder: Path, processes: int = 4) -> dict[str, int]:
+def race(folder: Path, processes: int = 8) -> dict[str, int]:
     """Processes that spend as fast as they can until each has been refused."""
     path, releases = folder / "c.db", folder / "c.txt"
     order, _ = filter_for(BUDGET)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from simplexdp import Gaussian
+from simplexdp import Budget, Gaussian, release
 from simplexdp.cli import app
-from simplexdp.errors import FormatError, SimplexDPError
+from simplexdp.errors import FormatError, PrivacyError, SimplexDPError
 from simplexdp.ledger import Ledger, fingerprint
 
 
@@ -38,6 +38,8 @@ def test_show(path: Path) -> None:
     assert (clinic["dataset"], clinic["charges"], school["charges"]) == ("clinic", 1, 0)
     assert clinic["spent"] + clinic["left"] == pytest.approx(document["limit"])
     assert school["epsilon_left"] == pytest.approx(1.0)
+    more = Ledger.open(path).remaining("clinic").times(Gaussian(sigma=20.0).loss())
+    assert (clinic["more_like_the_last"], school["more_like_the_last"]) == (more, None)
 
 
 def test_verify_gives_an_anchor_and_takes_one(path: Path) -> None:
@@ -47,6 +49,16 @@ def test_verify_gives_an_anchor_and_takes_one(path: Path) -> None:
     assert "intact" in run("verify", path, "--anchor", document["anchor"])
     with pytest.raises(FormatError):
         run("verify", path, "--anchor", "1:" + "0" * 64)
+
+
+def test_verify_finds_the_charge_of_a_file(path: Path, tmp_path: Path) -> None:
+    published = release([5, 6, 7], budget=Budget(epsilon=0.2, delta=1e-6), ledger=Ledger.open(path), dataset="clinic")
+    published.write(tmp_path / "paid.json")
+    assert json.loads(run("verify", path, "--release", tmp_path / "paid.json", "--json"))["paid_by"] == 3
+    assert "entry 3" in run("verify", path, "--release", tmp_path / "paid.json")
+    release([5, 6, 7], budget=Budget(epsilon=0.2, delta=1e-6)).write(tmp_path / "free.json")
+    with pytest.raises(PrivacyError, match="no charge"):
+        run("verify", path, "--release", tmp_path / "free.json")
 
 
 def test_export(path: Path, tmp_path: Path) -> None:

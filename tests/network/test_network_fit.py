@@ -136,6 +136,8 @@ def test_the_certificate_speaks_of_all_tables() -> None:
 
 
 class Ledger:
+    order = 5.0
+
     def __init__(self, *, full: bool = False) -> None:
         self.full, self.events = full, list[str]()
 

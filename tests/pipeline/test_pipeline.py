@@ -82,10 +82,10 @@ def test_a_budget_is_needed() -> None:
 
 def test_draws_of_different_tables_are_independent() -> None:
     table = frame()
-    first, second = fit_tables(table, SCHEMA, [("a",), ("a",)], budget=BUDGETS[0], entropy=7)
+    first, second = fit_tables(table, SCHEMA, [("a",), ("a",)], budget=BUDGETS[0], entropy=7).releases
     assert first.mechanism == second.mechanism
     assert first.values.tolist() != second.values.tolist()
-    again = fit_tables(table, SCHEMA, [("a",), ("a",)], budget=BUDGETS[0], entropy=7)
+    again = fit_tables(table, SCHEMA, [("a",), ("a",)], budget=BUDGETS[0], entropy=7).releases
     assert again[0].values.tolist() == first.values.tolist()
 
 
@@ -118,6 +118,8 @@ def test_private_quantiles_are_inside_the_budget(budget: Budget) -> None:
 
 class _Book:
     """A ledger that writes down the order of events."""
+
+    order = 5.0
 
     def __init__(self, allow: bool = True) -> None:
         self.events: list[str] = []

@@ -71,7 +71,7 @@ def test_a_ledger_does_not_add_up_rows_and_persons(tmp_path: Path) -> None:
 
 
 def test_releases_of_several_fits_are_not_one_model() -> None:
-    fits = [fit_tables(frame(), SCHEMA, [("a", "c"), ("b", "c")], budget=BUDGET) for _ in range(3)]
+    fits = [fit_tables(frame(), SCHEMA, [("a", "c"), ("b", "c")], budget=BUDGET).releases for _ in range(3)]
     assert NaiveBayesModel.from_releases(fits[0], "c").certificate().private
     with pytest.raises(InvalidArgument, match="no others"):
         NaiveBayesModel.from_releases([one for fit in fits for one in fit], "c")
@@ -112,9 +112,9 @@ def test_the_renyi_value_next_to_the_last_finite_order(rows: int, order: float, 
 
 def test_cell_numbers_keep_the_order_of_the_schema() -> None:
     codes = np.array([[0, 1, 1]] * 50 + [[2, 0, 1]] * 150)
-    named = fit_tables(frame().iloc[:0], SCHEMA, [("a", "c")], budget=None, mechanism="none")
+    named = fit_tables(frame().iloc[:0], SCHEMA, [("a", "c")], budget=None, mechanism="none").releases
     assert named[0].values.sum() == 0
-    made = fit_tables(CellNumbers(codes), SCHEMA, [("c", "a"), ("b",)], budget=None, mechanism="none")
+    made = fit_tables(CellNumbers(codes), SCHEMA, [("c", "a"), ("b",)], budget=None, mechanism="none").releases
     assert made[0].values.tolist() == [[0, 0, 0], [50, 0, 150]]
     assert made[1].values.tolist() == [150, 50]
 

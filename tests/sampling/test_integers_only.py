@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable
 from fractions import Fraction
 from types import ModuleType
@@ -14,7 +15,10 @@ import pytest
 from numpy.typing import NDArray
 from sampling_support import Counting
 
+from simplexdp.mechanisms import Gaussian, Laplace, Polya, noise, sums
+from simplexdp.mechanisms import polya as polya_mechanism
 from simplexdp.sampling import discrete, polya
+from simplexdp.sampling.entropy import Entropy, SecureEntropy, SeededEntropy
 
 INEXACT = {
     "sqrt",
@@ -51,17 +55,25 @@ def test_the_code_names_no_float(module: ModuleType) -> None:
     assert inexact(inspect.getsource(module)) == []
 
 
+@pytest.mark.parametrize("source", [SecureEntropy, SeededEntropy])
+def test_random_words_are_made_without_floats(source: type[Entropy]) -> None:
+    assert inexact(textwrap.dedent(inspect.getsource(source.words))) == []
+    assert source.words(SeededEntropy(1), 3).dtype == np.uint64
+
+
 @pytest.mark.parametrize("line", ["x = 1.0", "x = a / b", "a /= b", "np.sqrt(x)", "x.astype(np.float64)", "float(x)"])
 def test_the_reading_can_fail(line: str) -> None:
     assert inexact(line)
 
 
-def watched(module: ModuleType, run: Callable[[], NDArray[np.int64]]) -> set[str]:
-    """The kinds of all arrays in the local variables of the module's functions while `run` runs."""
+def watched(module: ModuleType, run: Callable[[], NDArray[np.int64]], function: str | None = None) -> set[str]:
+    """The kinds of all arrays in the local variables of the module's functions, or of one, while `run` runs."""
     kinds: set[str] = set()
 
     def trace(frame: object, event: str, argument: object) -> object:
         if frame.f_code.co_filename != module.__file__:  # type: ignore[attr-defined]
+            return None
+        if function is not None and frame.f_code.co_name != function:  # type: ignore[attr-defined]
             return None
         for value in (*frame.f_locals.values(), argument):  # type: ignore[attr-defined]
             if isinstance(value, (np.ndarray, np.generic)):
@@ -95,3 +107,31 @@ def test_a_run_holds_no_float(module: ModuleType, run: Callable[[], NDArray[np.i
     kinds = watched(module, run)
     assert kinds <= {"i", "u", "b"}
     assert {"i", "u", "b"} <= kinds
+
+
+COUNTS = np.array([[0, 3], [5, 0]])
+DRAWS: list[tuple[ModuleType, Callable[[], NDArray[np.int64]]]] = [
+    (noise, lambda: Gaussian(sigma=2.5).draw(COUNTS, Counting(1))),
+    (noise, lambda: Laplace(scale=2.5).draw(COUNTS, Counting(1))),
+    (polya_mechanism, lambda: Polya(r=2, alpha=7).draw(COUNTS, Counting(1))),
+    (sums, lambda: sums.NoisySum.of("vector", 2.5).draw(COUNTS[0], Counting(1))),
+    (sums, lambda: sums.NoisySum.of("matrix", 2.5).draw(COUNTS, Counting(1))),
+    (sums, lambda: sums.GaussianTables(sigma=2.5).draw(COUNTS, Counting(1))),
+]
+
+
+@pytest.mark.parametrize(("module", "run"), DRAWS)
+def test_the_draw_of_a_mechanism_holds_no_float(module: ModuleType, run: Callable[[], NDArray[np.int64]]) -> None:
+    """Between the private counts and the released integers: parameters are fractions or whole numbers by then."""
+    kinds = watched(module, run, "draw")
+    assert kinds
+    assert kinds <= {"i", "u", "b"}
+
+
+def test_the_watch_can_fail() -> None:
+    assert "float" in watched(sys.modules[__name__], _floating, "_floating")
+
+
+def _floating() -> NDArray[np.int64]:
+    noise = 0.5
+    return np.rint(COUNTS + noise).astype(np.int64)

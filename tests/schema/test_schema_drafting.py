@@ -3,14 +3,14 @@
 import datetime
 import gzip
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
 
-from simplexdp.cli.schema import app
+from simplexdp import cli
 from simplexdp.errors import SchemaError, SourceError
 from simplexdp.schema import Quantiles, Schema, draft
 
@@ -136,11 +136,16 @@ def test_very_wide_header(tmp_path):
     assert made.count("kind: TODO") == 5000
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        code = cli.run(["schema", *map(str, arguments)])
+        return SimpleNamespace(exit_code=code, **dict(zip(("stdout", "stderr"), capsys.readouterr(), strict=True)))
+
+    return call
 
 
-def test_draft_command(parquet, tmp_path):
+def test_draft_command(parquet, tmp_path, run):
     assert run("draft", parquet).stdout == draft(parquet)
     out = tmp_path / "s.yaml"
     assert run("draft", parquet, "--out", out).exit_code == 0
@@ -151,7 +156,7 @@ def test_draft_command(parquet, tmp_path):
     assert run("draft", tmp_path / "none.csv").exit_code == 2
 
 
-def test_check_command(tmp_path):
+def test_check_command(tmp_path, run):
     schema = Schema.of(sex=["f", "[bold]m"], income=Quantiles(10, lower=0, upper=1))
     schema.write(tmp_path / "s.yaml")
     shown = run("check", tmp_path / "s.yaml")
@@ -165,8 +170,8 @@ def test_check_command(tmp_path):
     (tmp_path / "s.yaml").write_text("columns: [{name: a, values: []}]")
     refused = run("check", tmp_path / "s.yaml")
     assert refused.exit_code == 2
-    assert refused.stderr.startswith("Error: `columns[0] ('a').values` must be")
+    assert refused.stderr.startswith("simplexdp: `columns[0] ('a').values` must be")
 
 
-def test_json_schema_command():
+def test_json_schema_command(run):
     assert json.loads(run("json-schema").stdout) == Schema.json_schema()

@@ -112,21 +112,29 @@ def audit_mechanism(
     >>> found.violated, found.share > 0.9
     (False, True)
     """
-    source, draws = entropy_from(entropy), check_whole("draws", draws, at_least=40)
-    case = WorstCase(claimed=mechanism, neighbours=neighbours)
+    source, case = entropy_from(entropy), WorstCase(claimed=mechanism, neighbours=neighbours)
     loss = mechanism.loss(neighbours)
     actual = mechanism if drawn is None else drawn
-    scores: list[FloatArray] = []
+    found = collect(lambda table, block: case.scores(actual, table, block, source), draws, confidence, progress)
+    return judge(str(mechanism), neighbours, loss, found, delta)
+
+
+def collect(
+    scores: Callable[[int, int], FloatArray], draws: int, confidence: float, progress: Progress | None
+) -> Evidence:
+    """Scores of both tables, block by block; `scores` is called with the table, 0 or 1, and the size of a block."""
+    check_whole("draws", draws, at_least=40)
+    samples = []
     for table in (0, 1):
         parts, left = [], draws
         while left:
             block = min(left, 1 << 17)
-            parts.append(case.scores(actual, table, block, source))
+            parts.append(scores(table, block))
             left -= block
             if progress is not None:
                 progress(block)
-        scores.append(np.concatenate(parts))
-    return judge(str(mechanism), neighbours, loss, Evidence(scores[0], scores[1], confidence), delta)
+        samples.append(np.concatenate(parts))
+    return Evidence(samples[0], samples[1], confidence)
 
 
 def audit(

@@ -29,18 +29,26 @@ REST = 1 << 50
 
 @dataclass(frozen=True, kw_only=True)
 class WorstCase:
-    """Two neighbouring tables and the exact privacy loss between them, ln P(output)/Q(output)."""
+    """Two neighbouring tables and the exact privacy loss between them, ln P(output)/Q(output).
+
+    Args:
+        claimed: the mechanism whose loss it is.
+        neighbours: the relation.
+        rows: of the one person that makes the difference, all in one cell.
+    """
 
     claimed: Mechanism
     neighbours: Neighbours
+    rows: int = 1
 
     @property
     def tables(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The pair; the last cell of the Dirichlet mechanism under add-remove stands for the rest."""
         if check_neighbours(self.neighbours) == "replace-one":
             empty = (0,) * (self.claimed.cells - 2) if isinstance(self.claimed, BalancedLaplace) else ()
-            return (1, 0, *empty), (0, 1, *empty)
-        return ((1, REST), (0, REST)) if isinstance(self.claimed, Dirichlet) else ((1, 0), (0, 0))
+            return (self.rows, 0, *empty), (0, self.rows, *empty)
+        rest = REST if isinstance(self.claimed, Dirichlet) else 0
+        return (self.rows, rest), (0, rest)
 
     def scores(self, drawn: Mechanism, table: int, draws: int, entropy: Entropy) -> FloatArray:
         """The loss, by the claimed mechanism, of outputs that `drawn` gives for the first (0) or second (1) table."""
@@ -63,16 +71,16 @@ class WorstCase:
         return first - self._cell(y) if self.neighbours == "replace-one" else first
 
     def _cell(self, x: NDArray[Any]) -> FloatArray:
-        """ln of the law with one record over the law with none, at the value of one cell, up to a constant."""
-        m = self.claimed
+        """ln of the law with the rows over the law with none, at the value of one cell, up to a constant."""
+        m, n = self.claimed, self.rows
         if isinstance(m, Dirichlet):
-            return np.asarray(m.r * np.log(x))
+            return np.asarray(n * m.r * np.log(x))
         if isinstance(m, Polya):
-            return np.asarray(gammaln(x + m.alpha + m.r) - gammaln(x + m.alpha))
+            return np.asarray(gammaln(x + m.alpha + n * m.r) - gammaln(x + m.alpha))
         if isinstance(m, Gaussian):
-            return np.asarray((2 * x - 1) / (2 * float(m.variance)))
+            return np.asarray(n * (2 * x - n) / (2 * float(m.variance)))
         if isinstance(m, Laplace | BalancedLaplace):
-            return np.asarray((np.abs(x) - np.abs(x - 1)) / float(m.rational_scale))
+            return np.asarray((np.abs(x) - np.abs(x - n)) / float(m.rational_scale))
         raise InvalidArgument(
             "mechanism",
             "Dirichlet, Polya, Gaussian, Laplace or BalancedLaplace",

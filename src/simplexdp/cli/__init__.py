@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import typer
 
@@ -44,13 +46,19 @@ def _root(
     """Options of every command."""
 
 
+@cache
+def _program() -> Any:
+    """All commands, built once."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 done, 2 refused with one line, 1 unexpected, 130 interrupted.
 
     An unexpected error is told without its message, which may quote the data; SIMPLEXDP_DEBUG=1 shows all of it.
     """
     try:
-        code = app(args=None if arguments is None else list(arguments), prog_name="simplexdp", standalone_mode=False)
+        code = _program()(None if arguments is None else list(arguments), prog_name="simplexdp", standalone_mode=False)
     except SimplexDPError as error:
         return _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -22,9 +23,7 @@ from ..models.naive_bayes import NaiveBayesModel
 
 Published = Release | NaiveBayesModel | BayesianNetworkModel
 KINDS: dict[str, type[Release] | type[NaiveBayesModel] | type[BayesianNetworkModel]] = {
-    "release": Release,
-    "naive-bayes": NaiveBayesModel,
-    "bayesian-network": BayesianNetworkModel,
+    published.kind: published for published in (Release, NaiveBayesModel, BayesianNetworkModel)
 }
 
 
@@ -66,6 +65,18 @@ def check_output(path: Path, force: bool, endings: Sequence[str] = ()) -> Path:
         reason = error.strerror or "it cannot be written"
         raise InvalidArgument("--out", f"in a folder that can be written ({reason})", got=str(path)) from None
     return path
+
+
+def print_or_write(text: str, out: Path | None) -> None:
+    """To standard output, or into a new file."""
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8", newline="\n") as target:
+            target.write(text)
+    except OSError as error:
+        raise InvalidArgument("--out", f"a new file that can be written ({error.strerror})", got=str(out)) from None
 
 
 def open_ledger(path: Path | None, dataset: str | None) -> Ledger | None:

@@ -7,6 +7,7 @@ checked before budget is spent: options, schema, graph, ledger, and that the fil
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,9 @@ import typer
 
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
+from ..ledger import Ledger
 from ..models import Release
 from ..models.document import write_file
-from ..models.graph import Graph
 from ..naive_bayes import fit_naive_bayes
 from ..network import BayesianNetwork
 from ..pipeline import release_distribution
@@ -48,6 +49,7 @@ from .options import (
     budget_from,
     names_from,
     print_json,
+    with_options,
 )
 
 app = typer.Typer(help="Fit privately from files or a query, and write what may be published.", no_args_is_help=True)
@@ -61,10 +63,23 @@ Calibration = Annotated[str, typer.Option(help="exact, or algorithm1 for the pap
 SPLITS = "equal, cells, or one weight for each table with commas between them"
 
 
-@app.command()
-def distribution(
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What all fits are asked in the same way, checked as far as that goes without data."""
+
+    rows: Any
+    schema: Schema
+    settings: dict[str, Any]
+    persons: dict[str, Any]
+    ledger: Ledger | None
+    dataset: str | None
+    out: Path
+    force: bool
+    as_json: bool
+
+
+def request(
     schema: SchemaFile,
-    columns: Columns,
     out: OutFile,
     source: Sources = None,
     epsilon: Epsilon = None,
@@ -85,155 +100,13 @@ def distribution(
     dataset: Dataset = None,
     force: Force = False,
     as_json: Json = False,
-) -> None:
-    """Publish the joint distribution of one or several columns."""
-    settings = _settings(epsilon, delta, order, mechanism, calibration, estimate, neighbours, seed)
-    rows = source_from(source, sql, database, file_format, delimiter)
-    declared, names = Schema.read(schema), names_from("--columns", columns)
-    declared.select(names)
-    check_output(out, force)
-    account = open_ledger(ledger, dataset)
-
-    def fit(progress: Any) -> Published:
-        return release_distribution(
-            rows,
-            declared,
-            names,
-            rows_per_person=rows_per_person,
-            person=person,
-            progress=progress,
-            ledger=account,
-            dataset=dataset,
-            **settings,
-        )
-
-    _run("release", fit, out, as_json)
-
-
-@app.command()
-def nb(
-    schema: SchemaFile,
-    target: Target,
-    out: OutFile,
-    source: Sources = None,
-    features: Features = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    order: Order = None,
-    mechanism: MechanismOption = "auto",
-    calibration: Calibration = "exact",
-    estimate: EstimateOption = "posterior-mean",
-    neighbours: NeighboursOption = "replace-one",
-    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
-    reweight: Annotated[
-        bool, typer.Option(help="Spend part of the budget on feature weights where public facts say that it pays.")
-    ] = True,
-    second_look: Annotated[
-        bool, typer.Option(help="Draw the tables twice, the second time with less noise where they say most.")
-    ] = True,
-    rows_per_person: RowsPerPerson = None,
-    person: Person = None,
-    sql: Sql = None,
-    database: Database = None,
-    file_format: FileFormat = None,
-    delimiter: Delimiter = None,
-    seed: Seed = None,
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """Fit a naive Bayes classifier: one table of each feature and the class."""
-    settings = _settings(epsilon, delta, order, mechanism, calibration, estimate, neighbours, seed)
-    rows = source_from(source, sql, database, file_format, delimiter)
-    declared = Schema.read(schema)
-    names = None if features is None else names_from("--features", features)
-    declared.select([target, *(names or ())])
-    check_output(out, force)
-    account = open_ledger(ledger, dataset)
-
-    def fit(progress: Any) -> Published:
-        return fit_naive_bayes(
-            rows,
-            declared,
-            target,
-            names,
-            split=split_from(split),
-            reweight=reweight,
-            second_look=second_look,
-            rows_per_person=rows_per_person,
-            person=person,
-            progress=progress,
-            ledger=account,
-            dataset=dataset,
-            **settings,
-        )
-
-    _run("naive-bayes", fit, out, as_json)
-
-
-@app.command()
-def bn(
-    schema: SchemaFile,
-    graph: GraphOption,
-    out: OutFile,
-    source: Sources = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    order: Order = None,
-    mechanism: MechanismOption = "auto",
-    calibration: Calibration = "exact",
-    estimate: EstimateOption = "posterior-mean",
-    neighbours: NeighboursOption = "replace-one",
-    split: Annotated[str, typer.Option(help=f"Of the budget over the tables: auto, {SPLITS}.")] = "auto",
-    rows_per_person: RowsPerPerson = None,
-    person: Person = None,
-    sql: Sql = None,
-    database: Database = None,
-    file_format: FileFormat = None,
-    delimiter: Delimiter = None,
-    seed: Seed = None,
-    ledger: LedgerFile = None,
-    dataset: Dataset = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """Fit a Bayesian network with a known graph."""
-    settings = _settings(epsilon, delta, order, mechanism, calibration, estimate, neighbours, seed)
-    rows = source_from(source, sql, database, file_format, delimiter)
-    known: Graph = read_graph(graph)
-    network = BayesianNetwork(
-        known,
-        Schema.read(schema),
-        split=split_from(split),
-        ledger=open_ledger(ledger, dataset),
-        dataset=dataset,
-        **settings,
-    )
-    check_output(out, force)
-
-    def fit(progress: Any) -> Published:
-        return network.fit(rows, rows_per_person=rows_per_person, person=person, progress=progress).model
-
-    _run("bayesian-network", fit, out, as_json)
-
-
-def _settings(
-    epsilon: float | None,
-    delta: float | None,
-    order: float | None,
-    mechanism: str,
-    calibration: str,
-    estimate: str,
-    neighbours: str,
-    seed: int | None,
-) -> dict[str, Any]:
-    """The arguments that all three fits share, checked as far as that goes without data."""
+) -> Request:
+    """The options that all fits share."""
     if estimate not in METHODS:
         raise InvalidArgument("--estimate", "one of " + ", ".join(METHODS), got=estimate)
     given = (epsilon, delta, order)
     no_budget = mechanism == "none" and given == (None, None, None)
-    return {
+    settings = {
         "budget": None if no_budget else budget_from(*given),
         "mechanism": mechanism,
         "calibration": calibration,
@@ -241,6 +114,72 @@ def _settings(
         "neighbours": check_neighbours(neighbours),
         "entropy": seed,
     }
+    return Request(
+        rows=source_from(source, sql, database, file_format, delimiter),
+        schema=Schema.read(schema),
+        settings=settings,
+        persons={"rows_per_person": rows_per_person, "person": person},
+        ledger=open_ledger(ledger, dataset),
+        dataset=dataset,
+        out=out,
+        force=force,
+        as_json=as_json,
+    )
+
+
+@app.command()
+@with_options(request)
+def distribution(asked: Request, columns: Columns) -> None:
+    """Publish the joint distribution of one or several columns."""
+    names = names_from("--columns", columns)
+    asked.schema.select(names)
+
+    def fit(progress: Any) -> Published:
+        paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
+        return release_distribution(asked.rows, asked.schema, names, **asked.persons, **paid, **asked.settings)
+
+    _run("release", fit, asked)
+
+
+@app.command()
+@with_options(request)
+def nb(
+    asked: Request,
+    target: Target,
+    features: Features = None,
+    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
+    reweight: Annotated[
+        bool, typer.Option(help="Spend part of the budget on feature weights where public facts say that it pays.")
+    ] = True,
+    second_look: Annotated[
+        bool, typer.Option(help="Draw the tables twice, the second time with less noise where they say most.")
+    ] = True,
+) -> None:
+    """Fit a naive Bayes classifier: one table of each feature and the class."""
+    names = None if features is None else names_from("--features", features)
+    asked.schema.select([target, *(names or ())])
+    own: dict[str, Any] = {"split": split_from(split), "reweight": reweight, "second_look": second_look}
+
+    def fit(progress: Any) -> Published:
+        paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
+        return fit_naive_bayes(
+            asked.rows, asked.schema, target, names, **own, **asked.persons, **paid, **asked.settings
+        )
+
+    _run("naive-bayes", fit, asked)
+
+
+@app.command()
+@with_options(request)
+def bn(
+    asked: Request,
+    graph: GraphOption,
+    split: Annotated[str, typer.Option(help=f"Of the budget over the tables: auto, {SPLITS}.")] = "auto",
+) -> None:
+    """Fit a Bayesian network with a known graph."""
+    paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset}
+    network = BayesianNetwork(read_graph(graph), asked.schema, split=split_from(split), **paid, **asked.settings)
+    _run("bayesian-network", lambda progress: network.fit(asked.rows, **asked.persons, progress=progress).model, asked)
 
 
 def split_from(text: str) -> Any:
@@ -251,7 +190,8 @@ def split_from(text: str) -> Any:
         return text.strip()
 
 
-def _run(kind: str, fit: Callable[[Any], Published], out: Path, as_json: bool) -> None:
+def _run(kind: str, fit: Callable[[Any], Published], asked: Request) -> None:
+    out = check_output(asked.out, asked.force)
     with progress_bar("counting") as progress:
         found = fit(progress)
     text = found.to_json()
@@ -265,7 +205,7 @@ def _run(kind: str, fit: Callable[[Any], Published], out: Path, as_json: bool) -
             hint="The budget is spent; the document is on standard output instead.",
         ) from None
     certificate = found.certificate()
-    if as_json:
+    if asked.as_json:
         print_json(
             {
                 "out": str(out),

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidArgument
+from ..models.bif import MAX_BYTES
+from ..models.document import read_file
 from ..models.graph import Graph
 
 FORMS = "edges such as 'a->b,b->c', a .json file of edges or parents, or a .bif file"
@@ -40,8 +42,8 @@ def read_graph(text: str) -> Graph:
 def _json(path: Path) -> Any:
     """`[["a", "b"], ...]`, `{"child": ["parent", ...]}`, or either of them under "edges" or "parents"."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = json.loads(read_file(path, MAX_BYTES))
+    except (ValueError, RecursionError):
         raise InvalidArgument("--graph", "a JSON file that can be read", got=str(path)) from None
     if isinstance(found, dict) and set(found) in ({"edges"}, {"parents"}):
         (found,) = found.values()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..budget import check_neighbours
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, PrivacyError
 from ..ledger import Ledger
+from ..models.document import checksum
+from .files import load, print_or_write
 from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
 
 app = typer.Typer(help="Start, show, verify and export a ledger of spent budgets.", no_args_is_help=True)
@@ -50,8 +52,11 @@ def show(file: File, as_json: Json = False) -> None:
     """What each data set has spent and has left."""
     ledger = Ledger.open(file)
     terms = ledger.terms
-    charges = Counter(entry.body["dataset"] for entry in ledger.entries() if entry.kind == "charge")
-    rows = [_row(ledger, dataset, charges[dataset]) for dataset in ledger.datasets]
+    charges: dict[str, list[float]] = {dataset: [] for dataset in ledger.datasets}
+    for entry in ledger.entries():
+        if entry.kind == "charge":
+            charges.setdefault(entry.body["dataset"], []).append(entry.body["epsilon"])
+    rows = [_row(ledger, dataset, costs) for dataset, costs in charges.items()]
     if as_json:
         print_json(
             {
@@ -65,12 +70,12 @@ def show(file: File, as_json: Json = False) -> None:
         return
     print_table(
         f"{terms.budget} for each data set under {terms.neighbours}",
-        ["data set", "charges", "spent", "left", "ε left at δ"],
+        ["data set", "charges", "spent", "left", "ε left at δ", "more like the last"],
         [
             [
                 row["dataset"],
                 str(row["charges"]),
-                *(number(row[key]) for key in ("spent", "left", "epsilon_left")),
+                *(number(row[key]) for key in ("spent", "left", "epsilon_left", "more_like_the_last")),
             ]
             for row in rows
         ],
@@ -78,15 +83,17 @@ def show(file: File, as_json: Json = False) -> None:
     )
 
 
-def _row(ledger: Ledger, dataset: str, charges: int) -> dict[str, Any]:
+def _row(ledger: Ledger, dataset: str, costs: list[float]) -> dict[str, Any]:
     spent, left = ledger.spent(dataset), ledger.remaining(dataset)
+    last = Fraction(costs[-1]) if costs else Fraction(0)
     return {
         "dataset": dataset,
-        "charges": charges,
+        "charges": len(costs),
         "spent": spent.rdp,
         "left": left.rdp,
         "epsilon_spent": None if left.delta is None else spent.epsilon(),
         "epsilon_left": None if left.delta is None else left.epsilon(),
+        "more_like_the_last": int(left.exact / last) if last else None,
     }
 
 
@@ -94,15 +101,27 @@ def _row(ledger: Ledger, dataset: str, charges: int) -> dict[str, Any]:
 def verify(
     file: File,
     anchor: Annotated[str | None, typer.Option(help="number:hash noted earlier, which must still be there.")] = None,
+    release: Annotated[
+        Path | None, typer.Option(help="A release or model file, which a charge must have paid for.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check every page, hash and sum; the anchor it prints is worth keeping elsewhere."""
-    found = Ledger.open(file).verify(anchor=anchor)
+    ledger = Ledger.open(file)
+    found = ledger.verify(anchor=anchor)
+    paid = None if release is None else ledger.paid_for(checksum(load(release)[1].to_body()))
+    if release is not None and paid is None:
+        raise PrivacyError(f"{release}: no charge of this ledger paid for it")
     if as_json:
-        print_json({"intact": True, "entries": found.entries, "anchor": found.anchor, "unsealed": found.unsealed})
+        facts = {"intact": True, "entries": found.entries, "anchor": found.anchor, "unsealed": found.unsealed}
+        print_json(facts if paid is None else {**facts, "paid_by": paid.number})
         return
     typer.echo(f"intact: {found.entries} entries, {len(found.unsealed)} charge(s) without a recorded release")
     typer.echo(f"anchor: {found.anchor}")
+    if paid is not None:
+        typer.echo(
+            f"{release} was paid for by entry {paid.number}: ε = {paid.body['epsilon']:.6g} of {paid.body['dataset']}"
+        )
 
 
 @app.command()
@@ -115,11 +134,4 @@ def export(
     ledger = Ledger.open(file)
     document = {"anchor": ledger.verify().anchor, "entries": [entry.as_dict() for entry in ledger.entries()]}
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        with out.open("x", encoding="utf-8", newline="\n") as target:
-            target.write(text)
-    except OSError as error:
-        raise InvalidArgument("--out", f"a new file that can be written ({error.strerror})", got=str(out)) from None
+    print_or_write(text, out)

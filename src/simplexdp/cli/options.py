@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -54,6 +55,29 @@ Seed = Annotated[
 ]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Charge this ledger before anything is drawn.")]
 Dataset = Annotated[str | None, typer.Option(help="The name that the ledger knows the data by.")]
+
+
+def with_options(shared: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `shared` before its own; what `shared` makes of them is its first argument."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        common, own = _parameters(shared), _parameters(command)[1:]
+
+        def run(**given: Any) -> None:
+            made = shared(**{option.name: given.pop(option.name) for option in common})
+            command(made, **given)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
+        run.__annotations__ = {option.name: option.annotation for option in (*common, *own)}
+        return run
+
+    return decorate
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    found = inspect.signature(function, eval_str=True).parameters.values()
+    return [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in found]
 
 
 def budget_from(epsilon: float | None, delta: float | None, order: float | None) -> Budget:

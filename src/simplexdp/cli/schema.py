@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..errors import SimplexDPError
 from ..schema import Categories, Schema, draft
 from ..schema.text import dump_json
+from .files import print_or_write
 
 app = typer.Typer(help="Draft, check and describe schema files.", no_args_is_help=True)
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Errors of this library as one line instead of a traceback."""
-    try:
-        yield
-    except (SimplexDPError, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
 
 
 @app.command("draft")
@@ -32,13 +20,7 @@ def draft_command(
     out: Annotated[Path | None, typer.Option(help="Where to write; an existing file is kept.")] = None,
 ) -> None:
     """Write a template from header and types alone, without looking at a value, for you to fill in."""
-    with _errors():
-        text = draft(file)
-        if out is None:
-            typer.echo(text, nl=False)
-            return
-        with out.open("x", encoding="utf-8", newline="\n") as target:
-            target.write(text)
+    print_or_write(draft(file), out)
 
 
 @app.command()
@@ -48,8 +30,7 @@ def check(file: Annotated[Path, typer.Argument(help="A .yaml, .yml or .json sche
     from rich.markup import escape
     from rich.table import Table
 
-    with _errors():
-        schema = Schema.read(file)
+    schema = Schema.read(file)
     table = Table("column", "kind", "cells", "not declared", "missing", "labels")
     for column in schema:
         other = column.other if isinstance(column, Categories) else column.outside

@@ -121,21 +121,22 @@ def _expand(paths: Any) -> list[str]:
     found: list[str] = []
     for item in given:
         path = os.fspath(item)
-        if Path(path).is_dir():
-            inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-            matches = [file for file in inside if not _is_hidden(Path(file).relative_to(path)) and _ending(file)]
-        elif Path(path).exists():
-            matches = [path]
-        else:
-            matches = sorted(
-                match
-                for match in glob.glob(path, recursive=True)  # noqa: PTH207 - absolute globs too
-                if Path(match).is_file()
-            )
+        with engine_errors(f"{path} could not be looked through"):
+            matches = _matches(path)
         if not matches:
             raise SourceError(f"{path}: there is no such file, and no file matches it.")
         found += matches
     return found
+
+
+def _matches(path: str) -> list[str]:
+    if Path(path).is_dir():
+        inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+        return [file for file in inside if not _is_hidden(Path(file).relative_to(path)) and _ending(file)]
+    if Path(path).exists():
+        return [path]
+    found = glob.glob(path, recursive=True)  # noqa: PTH207 - absolute globs too
+    return sorted(match for match in found if Path(match).is_file())
 
 
 def _delimiter(path: str) -> str:

@@ -242,6 +242,11 @@ class Ledger:
         return self._state.terms
 
     @property
+    def order(self) -> float:
+        """The Rényi order at which every charge is made."""
+        return self.terms.order
+
+    @property
     def datasets(self) -> tuple[str, ...]:
         """The data sets that were declared or charged."""
         state = self._refresh()
@@ -262,6 +267,16 @@ class Ledger:
         """All entries, checked again from the first."""
         with self._store.reading() as connection:
             return advance(connection, State())
+
+    def paid_for(self, release_hash: str) -> Entry | None:
+        """The charge that paid for what has this hash, None if the ledger knows of none.
+
+        For a file of this library the hash is its `sha256`.
+        """
+        check_hash("release_hash", release_hash)
+        entries = self.entries()
+        seals = (entry.body for entry in entries if entry.kind == "seal")
+        return next((entries[body["charge"]] for body in seals if body["release"] == release_hash), None)
 
     def verify(self, *, anchor: str | None = None) -> Verified:
         """Check the whole file: pages, tables, every hash, every sum, and that it ends where its head says.

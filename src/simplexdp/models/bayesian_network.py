@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError, InvalidArgument, SimplexDPError
+from ..errors import InvalidArgument
 from ..estimation import Method
 from ..estimation.network import estimate_network
 from ..numerics.factors import MAX_CELLS, Factor, eliminate, largest_table
@@ -21,18 +20,17 @@ from ..schema import Schema
 from .bif import write_network
 from .certificate import Certificate, certify
 from .codes import check_codes, distinct_rows
-from .document import read_document, read_file, write_document, write_file
+from .document import Document, reading_body
 from .draws import RowDraws
 from .graph import Graph
 from .guarantee import Guarantee
 from .release import FloatArray, Release
 
 IntArray = NDArray[np.int64]
-KIND = "bayesian-network"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BayesianNetworkModel:
+class BayesianNetworkModel(Document):
     """A Bayesian network whose every number was released or computed from what was released.
 
     Args:
@@ -41,6 +39,8 @@ class BayesianNetworkModel:
         releases: all tables, under one guarantee.
         tables: P(node | parents) by node, parents on the first axes in the order of the graph.
     """
+
+    kind: ClassVar[str] = "bayesian-network"
 
     graph: Graph
     schema: Schema
@@ -257,7 +257,7 @@ class BayesianNetworkModel:
     @classmethod
     def from_body(cls, body: dict[str, Any]) -> BayesianNetworkModel:
         """The inverse of `to_body`."""
-        try:
+        with reading_body("network"):
             guarantee = Guarantee.from_body(body["guarantee"])
             graph = Graph.from_parents({node: list(parents) for node, parents in body["families"]})
             schema = Schema.from_json(json.dumps(body["schema"]))
@@ -274,28 +274,6 @@ class BayesianNetworkModel:
                 ),
                 tables=tables,
             )
-        except (KeyError, TypeError, ValueError, OverflowError, SimplexDPError) as error:
-            if isinstance(error, SimplexDPError):
-                raise FormatError(f"the network is not valid: {error}") from None
-            raise FormatError("the network is incomplete or has a field of the wrong type") from None
-
-    def to_json(self) -> str:
-        """The model as a JSON document."""
-        return write_document(KIND, self.to_body())
-
-    @classmethod
-    def from_json(cls, text: str) -> BayesianNetworkModel:
-        """A model from its JSON document; refused with the reason if it was changed or is newer."""
-        return cls.from_body(read_document(text, KIND)[1])
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the document in one step."""
-        write_file(path, self.to_json())
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> BayesianNetworkModel:
-        """Read a document."""
-        return cls.from_json(read_file(path))
 
 
 def _without_guarantee(body: dict[str, Any]) -> dict[str, Any]:

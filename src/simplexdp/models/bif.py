@@ -11,24 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
+from .document import read_file
 
 MAX_BYTES = 64 << 20
 MAX_TOKENS = 5_000_000
 
 _TOKEN = re.compile(r'"[^"\n]*"|[{}()\[\]|,;=]|[^\s{}()\[\]|,;="]+')
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
+)  # up to the end if open, so that no text takes quadratic time
 
 
 def read_structure(path: Path) -> dict[str, list[str]]:
     """The parents of every variable of a BIF file. Probabilities and states are skipped."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise FormatError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError(f"{path}: not a text file") from None
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    text = read_file(path, MAX_BYTES).removeprefix("\ufeff")
     return parse_structure(text, str(path))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from ..errors import FormatError
+from ..errors import FormatError, SimplexDPError
 
 VERSION = 1
 MAX_BYTES = 1 << 31
@@ -32,7 +33,7 @@ def write_document(kind: str, body: dict[str, Any]) -> str:
 def read_document(text: str, *kinds: str) -> tuple[str, dict[str, Any]]:
     """The kind and the body of a document of one of these kinds; refused with the reason otherwise."""
     if len(text) > MAX_BYTES:
-        raise FormatError(f"the document is larger than {MAX_BYTES} bytes")
+        raise FormatError(f"the document is larger than {MAX_BYTES >> 20} MiB")
     try:
         envelope = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -50,9 +51,26 @@ def read_document(text: str, *kinds: str) -> tuple[str, dict[str, Any]]:
             f"the document has format version {version}; this software reads up to {VERSION}. Update simplexdp."
         )
     body = envelope["body"]
-    if not isinstance(body, dict) or checksum(body) != envelope["sha256"]:
+    try:
+        intact = isinstance(body, dict) and checksum(body) == envelope["sha256"]
+    except (ValueError, RecursionError):  # 1e999 is read as infinity, which is never written
+        intact = False
+    if not intact:
         raise FormatError("the document was changed after it was written: its checksum does not fit its body")
     return name.removeprefix("simplexdp/"), body
+
+
+@contextmanager
+def reading_body(what: str) -> Iterator[None]:
+    """Whatever a body of the wrong shape causes becomes one error."""
+    try:
+        yield
+    except FormatError:
+        raise
+    except SimplexDPError as error:
+        raise FormatError(f"the {what} is not valid: {error}") from None
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):
+        raise FormatError(f"the {what} is incomplete or has a field of the wrong type") from None
 
 
 def _refuse_constant(name: str) -> float:
@@ -90,14 +108,50 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
         made.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def read_file(path: str | os.PathLike[str]) -> str:
-    """The text of a document file."""
+def read_file(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
+    """The text of a file of at most so many bytes."""
     target = Path(path)
     try:
-        if target.stat().st_size > MAX_BYTES:
-            raise FormatError(f"{target}: larger than {MAX_BYTES} bytes")
+        found = target.stat()
+        if not stat.S_ISREG(found.st_mode):  # a device or a pipe has no size to check, and may have no end
+            raise FormatError(f"{target}: not a file")
+        if found.st_size > most:
+            raise FormatError(f"{target}: larger than {most >> 20} MiB")
         return target.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise FormatError(f"{target}: not a text file") from None
     except OSError as error:
         raise FormatError(f"{target}: {error.strerror or 'cannot be read'}") from None
+
+
+class Document:
+    """What can be written to a file and read back: `kind` names it there, `to_body` and `from_body` are its data."""
+
+    kind: ClassVar[str]
+
+    def to_body(self) -> dict[str, Any]:
+        """As plain data."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any]) -> Self:
+        """The inverse of `to_body`."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """The JSON document."""
+        return write_document(self.kind, self.to_body())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """From its JSON document; refused with the reason if it was changed or is newer."""
+        return cls.from_body(read_document(text, cls.kind)[1])
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the document in one step."""
+        write_file(path, self.to_json())
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a document."""
+        return cls.from_json(read_file(path))

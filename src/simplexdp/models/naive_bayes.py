@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError, InvalidArgument
+from ..errors import InvalidArgument
 from ..estimation import Method, NoisyCounts, estimate
 from ..estimation.classes import class_estimate, pooled
 from ..estimation.strata import Strata, estimate_strata, temperature
 from ..schema import Schema
 from .certificate import Certificate, certify
-from .document import read_document, read_file, write_document, write_file
+from .document import Document, reading_body
 from .guarantee import Guarantee
 from .release import Release
 
@@ -93,7 +92,7 @@ class Tables:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NaiveBayesModel:
+class NaiveBayesModel(Document):
     """ln P(class | x) = ln π_class + bias_class + Σ_k w_k ln θ_k,class(x_k) + constant.
 
     Everything in it follows from the releases, so predicting, sampling and publishing cost no further budget. The
@@ -108,6 +107,8 @@ class NaiveBayesModel:
         biases: one for each class.
         method: how the parameters were estimated.
     """
+
+    kind: ClassVar[str] = "naive-bayes"
 
     releases: tuple[Release, ...]
     target: str
@@ -309,7 +310,7 @@ class NaiveBayesModel:
     @classmethod
     def from_body(cls, body: dict[str, Any]) -> NaiveBayesModel:
         """The inverse of `to_body`."""
-        try:
+        with reading_body("model"):
             return cls(
                 releases=tuple(Release.from_body(release) for release in body["releases"]),
                 target=body["target"],
@@ -319,30 +320,6 @@ class NaiveBayesModel:
                 biases=np.array(body["biases"], dtype=np.float64),
                 method=body["method"],
             )
-        except FormatError:
-            raise
-        except InvalidArgument as error:
-            raise FormatError(f"the model is not valid: {error}") from None
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-            raise FormatError("the model is incomplete or has a field of the wrong type") from None
-
-    def to_json(self) -> str:
-        """The model as a JSON document."""
-        return write_document("naive-bayes", self.to_body())
-
-    @classmethod
-    def from_json(cls, text: str) -> NaiveBayesModel:
-        """A model from its JSON document; refused with the reason if it was changed or is newer."""
-        return cls.from_body(read_document(text, "naive-bayes")[1])
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the document in one step."""
-        write_file(path, self.to_json())
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> NaiveBayesModel:
-        """Read a document."""
-        return cls.from_json(read_file(path))
 
 
 def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:

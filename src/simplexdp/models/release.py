@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyLoss
 from ..budget import check_positive, check_whole
-from ..errors import FormatError, InvalidArgument, SimplexDPError
+from ..errors import FormatError, InvalidArgument
 from ..estimation import Estimate, IntervalKind, Method, NoisyCounts, estimate
 from ..mechanisms.balanced import BalancedLaplace
 from ..mechanisms.dirichlet import Dirichlet
@@ -23,7 +22,7 @@ from ..mechanisms.registry import AnyMechanism, mechanism_from
 from ..schema import Schema
 from ..tables import Unit
 from .certificate import Certificate, certify
-from .document import read_document, read_file, write_document, write_file
+from .document import Document, reading_body
 from .guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]
@@ -36,7 +35,7 @@ NOT_PRIVATE = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Release:
+class Release(Document):
     """A published table. Everything in it is public; nothing in it depends on the data but `values`.
 
     Args:
@@ -50,6 +49,8 @@ class Release:
         entropy: where the randomness came from.
         not_private: reasons, empty when the promise holds.
     """
+
+    kind: ClassVar[str] = "release"
 
     values: NDArray[Any]
     mechanism: AnyMechanism
@@ -176,7 +177,7 @@ class Release:
     @classmethod
     def from_body(cls, body: dict[str, Any]) -> Release:
         """The inverse of `to_body`."""
-        try:
+        with reading_body("release"):
             _check_types(body)
             whole = body["mechanism"]["name"] != "dirichlet"
             values = np.array(body["values"], dtype=np.int64 if whole else np.float64).reshape(body["shape"])
@@ -201,28 +202,6 @@ class Release:
             if release.mechanism not in paid and all(mechanism.name != "gaussian-tables" for mechanism in paid):
                 raise FormatError("the guarantee of the release does not cover its mechanism")
             return release
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
-            if isinstance(error, SimplexDPError):
-                raise FormatError(f"the release is not valid: {error}") from None
-            raise FormatError("the release is incomplete or has a field of the wrong type") from None
-
-    def to_json(self) -> str:
-        """The release as a JSON document."""
-        return write_document("release", self.to_body())
-
-    @classmethod
-    def from_json(cls, text: str) -> Release:
-        """A release from its JSON document; refused with the reason if it was changed or is newer."""
-        return cls.from_body(read_document(text, "release")[1])
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the document in one step."""
-        write_file(path, self.to_json())
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Release:
-        """Read a document."""
-        return cls.from_json(read_file(path))
 
 
 def _check_types(body: dict[str, Any]) -> None:
