@@ -31,6 +31,8 @@ FREE_SHARE = 0.4
 """Prior probability that the rows of a table share nothing; with real tables of few rows it matters most."""
 FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
 """Then ln(τ / cells) is about normal with this centre (as a factor) and standard deviation."""
+MARGINAL_CENTRE, MARGINAL_SPREAD = 0.4, 1.0
+"""The same for the distribution of a single column, which is usually uneven."""
 HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
 UNIFORM_SHARE = 0.02
@@ -128,7 +130,13 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
     uniform = np.full((1, alone.size), 1 / alone.size)
     total = np.array([known.total])
     return _learn(
-        alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR
+        alone.values[None],
+        alone,
+        total,
+        np.zeros(1),
+        uniform,
+        ((1.0, strengths(alone.size, MARGINAL_CENTRE, MARGINAL_SPREAD)),),
+        MARGINAL_FLOOR,
     ).values
 
 
@@ -139,10 +147,10 @@ def _conditional(
     sizes = {parent: above.marginals[parent].size for parent in parents}
     totals = _row_totals(known, parents, above.joint(parents))
 
-    priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells)))
+    priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, strengths(cells, FREE_CENTRE, FREE_SPREAD)))
 
     def level(columns: Sequence[str], means: FloatArray) -> _Rows:
-        noisy = known.marginal([*columns, node])
+        noisy = known.rows(columns, node)
         means = (1 - UNIFORM_SHARE) * means + UNIFORM_SHARE / cells
         return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
@@ -150,14 +158,14 @@ def _conditional(
         """Rows around the marginal, or around their own mean where one large row makes the marginal."""
         rows = level([parent], np.repeat(marginal, sizes[parent], axis=0))
         count, _ = totals.over([parent])
-        scale = cells * known.marginal([parent, node]).scale + cells
+        scale = cells * known.rows([parent], node).scale + cells
         weights = count / (count + scale)
         mean = (weights @ rows.values / weights.sum())[None]
         again = level([parent], np.repeat(mean, sizes[parent], axis=0))
         return again if again.log_evidence > rows.log_evidence + cells - 1 else rows
 
     pairs = {parent: pair(parent) for parent in parents}
-    gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
+    gain = {p: pairs[p].log_evidence - _no_effect(known.rows([p], node), totals, p, marginal) for p in parents}
     chain = [max(parents, key=lambda p: gain[p])]
     rows = pairs[chain[0]].values
     left = [parent for parent in parents if parent != chain[0]]
@@ -196,7 +204,7 @@ def _learn(
     posterior = beta_posterior(
         Proportions(
             values=moved.ravel(),
-            variance=noisy.variance * (1 - 1 / cells) + 1e-3,
+            variance=noisy.variance + 1e-3,
             slope=noisy.slope,
             totals=np.repeat(totals, cells),
             total_variances=np.repeat(total_variances, cells),
@@ -204,17 +212,18 @@ def _learn(
             centre=1 / cells,
         )
     )
-    # The cells of a row are bound by its total: (C − 1)/C of them count.
-    log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * ((cells - 1) / cells)
+    # A row is bound by its total and a column by its own: (C − 1)/C and (R − 1)/R of the cells count.
+    free_part = (cells - 1) / cells * (1.0 if rows == 1 else (rows - 1) / rows)
+    log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * free_part
     theta, log_evidence = _mixed(log_rows, posterior.mean.reshape(-1, rows, cells), hyper)
     lift = floor * np.sqrt(noisy.variance + 0.25) / np.maximum(totals, 1)
     theta = np.maximum(theta, 1e-9) + lift[:, None] * np.minimum(1, means * cells)
     return _Rows(values=_normalised(theta), log_evidence=log_evidence)
 
 
-def free(cells: int) -> FloatArray:
-    """Weights of the strengths around one pseudo-record a cell: what rows look like that share nothing."""
-    logs = np.log(np.append(STRENGTHS[:-1], 4 * STRENGTHS[-2]) / (FREE_CENTRE * cells)) / FREE_SPREAD
+def strengths(cells: int, centre: float, spread: float) -> FloatArray:
+    """Weights of the strengths τ when ln(τ / (centre · cells)) has about this spread."""
+    logs = np.log(np.append(STRENGTHS[:-1], 4 * STRENGTHS[-2]) / (centre * cells)) / spread
     return np.exp(-0.5 * logs**2) + 1e-3
 
 
@@ -243,7 +252,7 @@ def _no_effect(noisy: NoisyCounts, totals: _RowTotals, parent: str, marginal: Fl
     values = noisy.values + ((count - noisy.values.sum(axis=1)) / cells)[:, None]
     mean = count[:, None] * marginal
     variance = (
-        noisy.variance * (1 - 1 / cells)
+        noisy.variance
         + noisy.slope * mean
         + spread[:, None] * (1 / cells - marginal) ** 2
         + mean * (1 - marginal)
