@@ -1,10 +1,11 @@
 """Test log-loss of private Bayesian networks at (5, ε)-RDP: equal privacy, paired 70/30 splits.
 
 Replace-one neighbours. Up to 30 distinct numbers stay as they are, above that there are ten quantile bins of the
-training rows, so nothing here is a private release. Losses are totals over the test records in thousands of nats; the base is
-the non-private fit with pseudo-count 0.1; errors are those of the excess over the base. Constants were chosen on the
-three graphs of the paper (with the first German file); the other cases are fresh. `SIMPLEXDP_DATA` names the folder
-with the files. Private-PGM is fitted to the first two splits of each case, where it is installed (`pip install mbi`).
+training rows, so nothing here is a private release. Losses are totals over the test records in thousands of nats; the
+base is the non-private fit with pseudo-count 0.1; errors are those of the excess over the base. Constants were chosen
+on the three graphs of the paper (with the first German file) and on one random network; the other cases are fresh,
+and so is the random network here. `SIMPLEXDP_DATA` names the folder with the files. Private-PGM is fitted to the
+first two splits of each case, where it is installed (`pip install mbi`).
 """
 
 from __future__ import annotations
@@ -156,14 +157,14 @@ def cases(quick: bool) -> list[Case]:
 
 def random_graph() -> dict[str, tuple[str, ...]]:
     """Eight nodes with up to three parents."""
-    rng = np.random.default_rng(20240607)
+    rng = np.random.default_rng(11)
     names = [f"v{i}" for i in range(8)]
     return {name: tuple(rng.permutation(names[:i])[:3].tolist()) for i, name in enumerate(names)}
 
 
 def random_records(graph: Graph, rows: int = 30_000) -> Codes:
     """Records of a network whose rows share nothing: each is a draw from Dirichlet(½, …, ½) of its own."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(12)
     sizes = {node: int(rng.integers(2, 7)) for node in graph.nodes}
     found: Codes = {}
     for node in graph.nodes:

@@ -1,8 +1,8 @@
 """Conditional tables of a Bayesian network from noisy tables that overlap: back-off along the parents.
 
 For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, then θ_{x|p₁}, then θ_{x|p₁p₂}, …, each level
-shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1}. The order of
-the parents and b are those of the highest evidence given the noise; τ is mixed over a grid, its weights learnt from
+shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1} and a
+uniform part. The order of the parents, b and that part are those of the highest evidence given the noise; τ is mixed over a grid, its weights learnt from
 all rows under two hyper-priors (rows close to their back-off, rows that share nothing). Pairs may also be shrunk to the
 mean of their own rows, where one large row makes the marginal. The number of records in each row comes from the nodes
 above, which are estimated first. Everything is post-processing of released values.
@@ -37,6 +37,8 @@ HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
 UNIFORM_SHARE = 0.02
 """Part of every back-off that is uniform: a value that is rare on the whole may be common in some row."""
+WIDER_SHARES = (0.1, 0.4)
+"""Further such parts where parents interact, if the evidence is for them."""
 MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
 UPSTREAM_CELLS = 1 << 22
@@ -149,9 +151,9 @@ def _conditional(
 
     priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, strengths(cells, FREE_CENTRE, FREE_SPREAD)))
 
-    def level(columns: Sequence[str], means: FloatArray) -> _Rows:
+    def level(columns: Sequence[str], means: FloatArray, uniform: float = UNIFORM_SHARE) -> _Rows:
         noisy = known.rows(columns, node)
-        means = (1 - UNIFORM_SHARE) * means + UNIFORM_SHARE / cells
+        means = (1 - uniform) * means + uniform / cells
         return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
     def pair(parent: str) -> _Rows:
@@ -174,8 +176,11 @@ def _conditional(
         for parent in left:
             base = np.repeat(rows, sizes[parent], axis=0)
             effect = np.tile(pairs[parent].values / marginal, (len(rows), 1))
-            tried = [level([*chain, parent], _normalised(base * effect**power)) for power in POWERS]
-            top = max(tried, key=lambda found: found.log_evidence)
+            means = [_normalised(base * effect**power) for power in POWERS]
+            tried = [level([*chain, parent], each) for each in means]
+            i = max(range(len(tried)), key=lambda i: tried[i].log_evidence)
+            wider = [level([*chain, parent], means[i], uniform) for uniform in WIDER_SHARES]
+            top = max([tried[i], *wider], key=lambda found: found.log_evidence)
             score = top.log_evidence - tried[0].log_evidence + gain[parent]
             if best is None or score > best[0]:
                 best = (score, parent, top.values)
