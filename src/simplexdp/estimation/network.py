@@ -1,11 +1,11 @@
 """Conditional tables of a Bayesian network from noisy tables that overlap: back-off along the parents.
 
 For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, then θ_{x|p₁}, then θ_{x|p₁p₂}, …, each level
-shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1} and a
-uniform part. The order of the parents, b and that part are those of the highest evidence given the noise; τ is mixed over a grid, its weights learnt from
-all rows under two hyper-priors (rows close to their back-off, rows that share nothing). Pairs may also be shrunk to the
-mean of their own rows, where one large row makes the marginal. The number of records in each row comes from the nodes
-above, which are estimated first. Everything is post-processing of released values.
+shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1} and a uniform
+part. The order of the parents, b and that part are those of the highest evidence given the noise; τ is mixed over a
+grid, its weights learnt from all rows under two hyper-priors (rows close to their back-off, rows that share nothing).
+Pairs may also be shrunk to the mean of their own rows, where one large row makes the marginal. The number of records
+in each row comes from the nodes above, which are estimated first. Everything is post-processing of released values.
 """
 
 from __future__ import annotations
