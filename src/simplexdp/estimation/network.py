@@ -1,11 +1,11 @@
 """Conditional tables of a Bayesian network from noisy tables that overlap: back-off along the parents.
 
 For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, then θ_{x|p₁}, then θ_{x|p₁p₂}, …, each level
-shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1}. The order of
-the parents and b are those of the highest evidence given the noise; τ is mixed over a grid, its weights learnt from
-all rows under two hyper-priors (rows close to their back-off, rows that share nothing). Pairs may also be shrunk to the
-mean of their own rows, where one large row makes the marginal. The number of records in each row comes from the nodes
-above, which are estimated first. Everything is post-processing of released values.
+shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1} and a uniform
+part. The order of the parents, b and that part are those of the highest evidence given the noise; τ is mixed over a
+grid, its weights learnt from all rows under two hyper-priors (rows close to their back-off, rows that share nothing).
+Pairs may also be shrunk to the mean of their own rows, where one large row makes the marginal. The number of records
+in each row comes from the nodes above, which are estimated first. Everything is post-processing of released values.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ FREE_SHARE = 0.4
 """Prior probability that the rows of a table share nothing; with real tables of few rows it matters most."""
 FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
 """Then ln(τ / cells) is about normal with this centre (as a factor) and standard deviation."""
+MARGINAL_CENTRE, MARGINAL_SPREAD = 0.4, 1.0
+"""The same for the distribution of a single column, which is usually uneven."""
 HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
 UNIFORM_SHARE = 0.02
 """Part of every back-off that is uniform: a value that is rare on the whole may be common in some row."""
+WIDER_SHARES = (0.1, 0.4)
+"""Further such parts where parents interact, if the evidence is for them."""
 MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
 UPSTREAM_CELLS = 1 << 22
@@ -128,7 +132,13 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
     uniform = np.full((1, alone.size), 1 / alone.size)
     total = np.array([known.total])
     return _learn(
-        alone.values[None], alone, total, np.zeros(1), uniform, ((1.0, free(alone.size)),), MARGINAL_FLOOR
+        alone.values[None],
+        alone,
+        total,
+        np.zeros(1),
+        uniform,
+        ((1.0, strengths(alone.size, MARGINAL_CENTRE, MARGINAL_SPREAD)),),
+        MARGINAL_FLOOR,
     ).values
 
 
@@ -139,25 +149,25 @@ def _conditional(
     sizes = {parent: above.marginals[parent].size for parent in parents}
     totals = _row_totals(known, parents, above.joint(parents))
 
-    priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, free(cells)))
+    priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, strengths(cells, FREE_CENTRE, FREE_SPREAD)))
 
-    def level(columns: Sequence[str], means: FloatArray) -> _Rows:
-        noisy = known.marginal([*columns, node])
-        means = (1 - UNIFORM_SHARE) * means + UNIFORM_SHARE / cells
+    def level(columns: Sequence[str], means: FloatArray, uniform: float = UNIFORM_SHARE) -> _Rows:
+        noisy = known.rows(columns, node)
+        means = (1 - uniform) * means + uniform / cells
         return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
 
     def pair(parent: str) -> _Rows:
         """Rows around the marginal, or around their own mean where one large row makes the marginal."""
         rows = level([parent], np.repeat(marginal, sizes[parent], axis=0))
         count, _ = totals.over([parent])
-        scale = cells * known.marginal([parent, node]).scale + cells
+        scale = cells * known.rows([parent], node).scale + cells
         weights = count / (count + scale)
         mean = (weights @ rows.values / weights.sum())[None]
         again = level([parent], np.repeat(mean, sizes[parent], axis=0))
         return again if again.log_evidence > rows.log_evidence + cells - 1 else rows
 
     pairs = {parent: pair(parent) for parent in parents}
-    gain = {p: pairs[p].log_evidence - _no_effect(known.marginal([p, node]), totals, p, marginal) for p in parents}
+    gain = {p: pairs[p].log_evidence - _no_effect(known.rows([p], node), totals, p, marginal) for p in parents}
     chain = [max(parents, key=lambda p: gain[p])]
     rows = pairs[chain[0]].values
     left = [parent for parent in parents if parent != chain[0]]
@@ -166,8 +176,11 @@ def _conditional(
         for parent in left:
             base = np.repeat(rows, sizes[parent], axis=0)
             effect = np.tile(pairs[parent].values / marginal, (len(rows), 1))
-            tried = [level([*chain, parent], _normalised(base * effect**power)) for power in POWERS]
-            top = max(tried, key=lambda found: found.log_evidence)
+            means = [_normalised(base * effect**power) for power in POWERS]
+            tried = [level([*chain, parent], each) for each in means]
+            i = max(range(len(tried)), key=lambda i: tried[i].log_evidence)
+            wider = [level([*chain, parent], means[i], uniform) for uniform in WIDER_SHARES]
+            top = max([tried[i], *wider], key=lambda found: found.log_evidence)
             score = top.log_evidence - tried[0].log_evidence + gain[parent]
             if best is None or score > best[0]:
                 best = (score, parent, top.values)
@@ -196,7 +209,7 @@ def _learn(
     posterior = beta_posterior(
         Proportions(
             values=moved.ravel(),
-            variance=noisy.variance * (1 - 1 / cells) + 1e-3,
+            variance=noisy.variance + 1e-3,
             slope=noisy.slope,
             totals=np.repeat(totals, cells),
             total_variances=np.repeat(total_variances, cells),
@@ -204,17 +217,18 @@ def _learn(
             centre=1 / cells,
         )
     )
-    # The cells of a row are bound by its total: (C − 1)/C of them count.
-    log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * ((cells - 1) / cells)
+    # A row is bound by its total and a column by its own: (C − 1)/C and (R − 1)/R of the cells count.
+    free_part = (cells - 1) / cells * (1.0 if rows == 1 else (rows - 1) / rows)
+    log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * free_part
     theta, log_evidence = _mixed(log_rows, posterior.mean.reshape(-1, rows, cells), hyper)
     lift = floor * np.sqrt(noisy.variance + 0.25) / np.maximum(totals, 1)
     theta = np.maximum(theta, 1e-9) + lift[:, None] * np.minimum(1, means * cells)
     return _Rows(values=_normalised(theta), log_evidence=log_evidence)
 
 
-def free(cells: int) -> FloatArray:
-    """Weights of the strengths around one pseudo-record a cell: what rows look like that share nothing."""
-    logs = np.log(np.append(STRENGTHS[:-1], 4 * STRENGTHS[-2]) / (FREE_CENTRE * cells)) / FREE_SPREAD
+def strengths(cells: int, centre: float, spread: float) -> FloatArray:
+    """Weights of the strengths τ when ln(τ / (centre · cells)) has about this spread."""
+    logs = np.log(np.append(STRENGTHS[:-1], 4 * STRENGTHS[-2]) / (centre * cells)) / spread
     return np.exp(-0.5 * logs**2) + 1e-3
 
 
@@ -243,7 +257,7 @@ def _no_effect(noisy: NoisyCounts, totals: _RowTotals, parent: str, marginal: Fl
     values = noisy.values + ((count - noisy.values.sum(axis=1)) / cells)[:, None]
     mean = count[:, None] * marginal
     variance = (
-        noisy.variance * (1 - 1 / cells)
+        noisy.variance
         + noisy.slope * mean
         + spread[:, None] * (1 / cells - marginal) ** 2
         + mean * (1 - marginal)
