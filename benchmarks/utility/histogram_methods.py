@@ -1,14 +1,17 @@
 """Every way to release one histogram at one budget: parameters from the library's own exact calibration.
 
-Replace-one neighbours with a public total. Methods with the same noise see the same noise; draws are seeded.
+Replace-one neighbours with a public total. Methods with the same noise see the same noise, and all noises are quantiles
+of their exact laws at the same uniform numbers, so that luck is shared. These are a Latin hypercube over the seeds:
+each cell sees every part of the law equally often, so losses are more precise than independent seeds would make them,
+and the standard errors, which do not know of it, are upper bounds.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,7 @@ from simplexdp.models.release import Release
 from simplexdp.sampling.entropy import SeededEntropy
 
 from .histogram_cases import Case
+from .histogram_noise import draws, latin_hypercube
 from .table import OURS
 
 FloatArray = NDArray[np.float64]
@@ -44,25 +48,25 @@ GIBBS_CELLS = 1000
 """The sampler of Bernstein & Sheldon takes 600 sweeps, so larger tables are left out."""
 
 
-@lru_cache
+@cache
 def gaussian(budget: Budget) -> Gaussian:
     """Discrete Gaussian noise for one table."""
     return Gaussian.calibrate(budget)
 
 
-@lru_cache
+@cache
 def laplace(budget: Budget) -> Laplace:
     """Discrete Laplace noise for one table."""
     return Laplace.calibrate(budget)
 
 
-@lru_cache
+@cache
 def chosen(budget: Budget, total: int, cells: int) -> AnyMechanism:
     """What the library takes, from public facts."""
     return choose(budget, total=total, cells=cells)
 
 
-@lru_cache
+@cache
 def algorithm_1(budget: Budget) -> tuple[Dirichlet, ...]:
     """The paper's parameters at its own order, or for each order whose conversion to (ε, δ) leaves something."""
     if budget.order is not None:
@@ -78,27 +82,41 @@ def algorithm_1(budget: Budget) -> tuple[Dirichlet, ...]:
     return tuple(found)
 
 
-@lru_cache
-def exact_dirichlet(budget: Budget) -> tuple[Dirichlet, ...]:
-    """The exact curve of (r, α) that the budget leaves, a point at every factor 1.5 of r."""
-    return tuple(Dirichlet.calibrate(budget, r=float(f"{r:.3g}")) for r in np.geomspace(1e-4, 30, 32))
+@cache
+def exact_dirichlet(budget: Budget, half_octaves: int) -> Dirichlet:
+    """The point of the exact curve that the budget leaves at r = 2^(half_octaves/2)."""
+    return Dirichlet.calibrate(budget, r=2.0 ** (half_octaves / 2))
+
+
+def best_dirichlet(case: Case, budget: Budget) -> Dirichlet:
+    """The r, to a factor √2, that loses least on a zipf(1) table of this size: downhill from where it tends to be.
+
+    `Dirichlet.calibrate` finds it more closely, but calibrates anew for every table.
+    """
+    profile, variance = zipf_profile(case.total, case.cells), gaussian(budget).noise_variance
+
+    def loss(half_octaves: int) -> float:
+        return exact_dirichlet(budget, half_octaves).expected_kl_of_profile(profile)
+
+    at = round(2 * math.log2(max(case.total / (case.cells * variance), 1 / math.sqrt(variance))))
+    for step in (1, -1):
+        while loss(at + step) < loss(at):
+            at += step
+    return exact_dirichlet(budget, at)
 
 
 def raw_draws(case: Case, budget: Budget) -> dict[str, float]:
     """Expected losses: Algorithm 1 at the best λ for this very table, exact Dirichlet at the best r for zipf(1)."""
-    counts, paper = case.counts.astype(np.float64), algorithm_1(budget)
-    profile = zipf_profile(case.total, case.cells)
-    public = min(exact_dirichlet(budget), key=lambda mechanism: mechanism.expected_kl_of_profile(profile))
+    counts = case.counts.astype(np.float64)
     return {
-        "Algorithm 1": min((each.expected_kl_of_profile(counts) for each in paper), default=math.nan),
-        "exact Dir": public.expected_kl_of_profile(counts),
+        "Algorithm 1": min((each.expected_kl_of_profile(counts) for each in algorithm_1(budget)), default=math.nan),
+        "exact Dir": best_dirichlet(case, budget).expected_kl_of_profile(counts),
     }
 
 
-def released(mechanism: AnyMechanism, case: Case, entropy: SeededEntropy) -> NoisyCounts:
-    """One draw in count units, as a release holds it."""
+def released(mechanism: AnyMechanism, case: Case, values: NDArray[Any]) -> NoisyCounts:
+    """Drawn values in count units, as a release holds them."""
     guarantee = Guarantee(mechanisms=(mechanism,), neighbours="replace-one", unit="row", rows=1)
-    values = mechanism.draw(case.counts, entropy.child(mechanism.name))
     return Release(values=values, mechanism=mechanism, guarantee=guarantee, total=float(case.total)).noisy
 
 
@@ -112,36 +130,37 @@ def _normalised(counts: FloatArray) -> FloatArray:
     return np.asarray(counts / counts.sum())
 
 
-def losses(case: Case, budget: Budget, seeds: Iterable[int]) -> dict[str, FloatArray]:
+def losses(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
     """The loss of every method for each seed; constant for the raw draws, whose expectation is closed form."""
-    ours = chosen(budget, case.total, case.cells)
-    fixed: dict[str, AnyMechanism] = {"G": gaussian(budget), "L": laplace(budget)}
+    entropy = SeededEntropy(zlib.crc32(case.name.encode()))
+    generator = entropy.generator()
+    uniform = latin_hypercube(seeds, case.cells, generator)
     found: dict[str, list[float]] = {OURS: []}
 
     def add(name: str, probabilities: FloatArray) -> None:
         found.setdefault(name, []).append(kl(case, probabilities))
 
-    laplace_values = []
-    for seed in seeds:
-        entropy = SeededEntropy(zlib.crc32(f"{case.name} {seed}".encode()))
-        for letter, mechanism in fixed.items():
-            noisy = released(mechanism, case, entropy)
+    ours = chosen(budget, case.total, case.cells)
+    fixed: dict[str, AnyMechanism] = {"G": gaussian(budget), "L": laplace(budget)}
+    for letter, mechanism in fixed.items():
+        for values in draws(mechanism, case.counts, uniform, entropy):
+            noisy = released(mechanism, case, values)
             for name, method in ESTIMATES.items():
                 add(f"{letter} {name}", estimate(noisy, method).probabilities)
             add(FIXED_NOISE[letter], estimate(noisy).probabilities)
-            if mechanism == ours:
-                found[OURS].append(found[FIXED_NOISE[letter]][-1])
-        if ours not in fixed.values():
-            add(OURS, estimate(released(ours, case, entropy)).probabilities)
-        laplace_values.append(noisy.values)
-        floor = laplace(budget).scale
-        add("Ye", _normalised(np.maximum(noisy.values, floor)))
-        posterior = entropy.generator().standard_gamma(np.maximum(noisy.values, 0.0) + 1.0)
-        add("Foulds", _normalised(np.maximum(posterior, 1e-300)))
-    found["Bernstein"] = _bernstein_sheldon(case, np.array(laplace_values), laplace(budget).scale)
-    each = {name: np.array(values) for name, values in found.items()}
-    constant = {name: np.full(len(laplace_values), value) for name, value in raw_draws(case, budget).items()}
-    return constant | each
+        if mechanism == ours:
+            found[OURS] = found[FIXED_NOISE[letter]]
+    if not found[OURS]:
+        for values in draws(ours, case.counts, uniform, entropy):
+            add(OURS, estimate(released(ours, case, values)).probabilities)
+    scale = laplace(budget).scale
+    noisy_values = draws(laplace(budget), case.counts, uniform, entropy).astype(np.float64)
+    for values in noisy_values:
+        add("Ye", _normalised(np.maximum(values, scale)))
+        add("Foulds", _normalised(np.maximum(generator.standard_gamma(np.maximum(values, 0.0) + 1.0), 1e-300)))
+    found["Bernstein"] = _bernstein_sheldon(case, noisy_values, scale)
+    constant = {name: np.full(seeds, value) for name, value in raw_draws(case, budget).items()}
+    return constant | {name: np.array(values) for name, values in found.items()}
 
 
 def _bernstein_sheldon(case: Case, noisy: FloatArray, scale: float) -> list[float]:
