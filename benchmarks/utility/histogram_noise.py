@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import fftconvolve
 
-from simplexdp.mechanisms import Gaussian, Laplace
+from simplexdp.mechanisms import BalancedLaplace, Gaussian, Laplace
 from simplexdp.mechanisms.registry import AnyMechanism
 from simplexdp.sampling.entropy import SeededEntropy
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+FEW = 6
+"""Up to here balanced noise is drawn by quantiles as well; larger tables need no such care."""
 
 
 def latin_hypercube(seeds: int, cells: int, generator: np.random.Generator) -> FloatArray:
@@ -29,4 +32,29 @@ def draws(mechanism: AnyMechanism, counts: IntArray, uniform: FloatArray, entrop
         law = mechanism._noise()  # the exact law, which the library needs only inside
         at = np.searchsorted(np.cumsum(law.probabilities), uniform)
         return counts + law.values[np.minimum(at, law.values.size - 1)].astype(np.int64)
+    if isinstance(mechanism, BalancedLaplace) and counts.size <= FEW:
+        return counts + _balanced(float(mechanism.rational_scale), uniform)
     return np.array([mechanism.draw(counts, entropy) for _ in uniform])
+
+
+def _balanced(scale: float, uniform: FloatArray) -> IntArray:
+    """Laplace noise that adds up to zero, one cell after the other: each given the sum that the rest has to have."""
+    seeds, cells = uniform.shape
+    reach = int(45 * scale) + 3
+    x = np.arange(-reach, reach + 1)
+    one = np.exp(-np.abs(x) / scale)
+    one /= one.sum()
+    sums = [one]  # of 1, 2, … cells; position 0 is the most negative sum
+    while len(sums) < cells - 1:
+        sums.append(np.maximum(fftconvolve(sums[-1], one), 0.0))
+    noise = np.zeros((seeds, cells), dtype=np.int64)
+    for cell in range(cells - 1):
+        rest = sums[cells - 2 - cell]
+        missing = -noise.sum(axis=1)  # what this cell and the rest add up to
+        at = missing[:, None] - x + rest.size // 2
+        weights = one * np.where((at >= 0) & (at < rest.size), rest[np.clip(at, 0, rest.size - 1)], 0.0)
+        cumulative = np.cumsum(weights, axis=1)
+        places = (cumulative < uniform[:, cell : cell + 1] * cumulative[:, -1:]).sum(axis=1)
+        noise[:, cell] = x[np.minimum(places, x.size - 1)]
+    noise[:, -1] = -noise.sum(axis=1)
+    return noise

@@ -82,7 +82,7 @@ def zipf(power: float) -> Callable[[float, int], Reference]:
 
 
 REFERENCES: tuple[Callable[[float, int], Reference], ...] = (zipf(1.0), zipf(1.5), sparse)
-"""With these the better of Gaussian and Laplace noise was predicted in 96 % of 594 simulated comparisons that differed by
+"""With these the better of Gaussian and Laplace noise was predicted in 96 % of 594 simulated pairs that differed by
 more than 10 % (synthetic tables of 4 to 1000 cells, variance ratios 1/2 to 3); the variances alone tell it in 91 %."""
 
 
@@ -119,7 +119,7 @@ def _risk(law: NoiseLaw, table: Reference) -> float:
 
 
 def _bins(table: Reference, width: float, limit: float) -> tuple[FloatArray, FloatArray]:
-    """Mean count and mass of the cells in {0} and in bins: growing to this width, even up to the limit, growing again."""
+    """Mean count and mass of the cells in {0} and in bins: growing to this width, even to the limit, growing again."""
     most = max(limit, float(np.max(table.means * (1 + 40 / table.shapes)))) + 2
     growing = [0.5]
     while growing[-1] < width:
