@@ -131,33 +131,49 @@ def _normalised(counts: FloatArray) -> FloatArray:
 
 
 def losses(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
-    """The loss of every method for each seed; constant for the raw draws, whose expectation is closed form."""
+    """The loss of every method for each seed."""
+    return rivals(case, budget, seeds) | ours(case, budget, seeds)
+
+
+def _randomness(case: Case, seeds: int) -> tuple[SeededEntropy, FloatArray]:
     entropy = SeededEntropy(zlib.crc32(case.name.encode()))
-    generator = entropy.generator()
-    uniform = latin_hypercube(seeds, case.cells, generator)
-    found: dict[str, list[float]] = {OURS: []}
+    return entropy, latin_hypercube(seeds, case.cells, entropy.child("uniform").generator())
+
+
+def ours(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
+    """The default estimate from the noise that the library chooses, and from both kinds of noise."""
+    entropy, uniform = _randomness(case, seeds)
+    mechanisms = {FIXED_NOISE["G"]: gaussian(budget), FIXED_NOISE["L"]: laplace(budget)}
+    known: dict[AnyMechanism, FloatArray] = {}
+    for mechanism in (*mechanisms.values(), chosen(budget, case.total, case.cells)):
+        if mechanism not in known:
+            values = draws(mechanism, case.counts, uniform, entropy)
+            known[mechanism] = np.array(
+                [kl(case, estimate(released(mechanism, case, each)).probabilities) for each in values]
+            )
+    found = {name: known[mechanism] for name, mechanism in mechanisms.items()}
+    return {OURS: known[chosen(budget, case.total, case.cells)]} | found
+
+
+def rivals(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
+    """All the others; the losses of raw draws are constant, as their expectation is closed form."""
+    entropy, uniform = _randomness(case, seeds)
+    found: dict[str, list[float]] = {}
 
     def add(name: str, probabilities: FloatArray) -> None:
         found.setdefault(name, []).append(kl(case, probabilities))
 
-    ours = chosen(budget, case.total, case.cells)
-    fixed: dict[str, AnyMechanism] = {"G": gaussian(budget), "L": laplace(budget)}
-    for letter, mechanism in fixed.items():
+    mechanisms: dict[str, Gaussian | Laplace] = {"G": gaussian(budget), "L": laplace(budget)}
+    for letter, mechanism in mechanisms.items():
         for values in draws(mechanism, case.counts, uniform, entropy):
             noisy = released(mechanism, case, values)
             for name, method in ESTIMATES.items():
                 add(f"{letter} {name}", estimate(noisy, method).probabilities)
-            add(FIXED_NOISE[letter], estimate(noisy).probabilities)
-        if mechanism == ours:
-            found[OURS] = found[FIXED_NOISE[letter]]
-    if not found[OURS]:
-        for values in draws(ours, case.counts, uniform, entropy):
-            add(OURS, estimate(released(ours, case, values)).probabilities)
-    scale = laplace(budget).scale
+    scale, generator = laplace(budget).scale, entropy.child("posterior").generator()
     noisy_values = draws(laplace(budget), case.counts, uniform, entropy).astype(np.float64)
-    for values in noisy_values:
-        add("Ye", _normalised(np.maximum(values, scale)))
-        add("Foulds", _normalised(np.maximum(generator.standard_gamma(np.maximum(values, 0.0) + 1.0), 1e-300)))
+    for each in noisy_values:
+        add("Ye", _normalised(np.maximum(each, scale)))
+        add("Foulds", _normalised(np.maximum(generator.standard_gamma(np.maximum(each, 0.0) + 1.0), 1e-300)))
     found["Bernstein"] = _bernstein_sheldon(case, noisy_values, scale)
     constant = {name: np.full(seeds, value) for name, value in raw_draws(case, budget).items()}
     return constant | {name: np.array(values) for name, values in found.items()}
