@@ -98,7 +98,7 @@ def plan(
     >>> from simplexdp import Budget, plan
     >>> forecast = plan([6], budget=Budget(epsilon=1, delta=1e-5), total=1283)
     >>> forecast.best, forecast.tables[0].mechanism
-    ('laplace', 'Laplace(scale=1.99995)')
+    ('balanced-laplace', 'BalancedLaplace(scale=1.99995, cells=6)')
 
     Args:
         tables: the columns of each table (with `schema`), or the number of cells of each.

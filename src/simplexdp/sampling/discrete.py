@@ -96,8 +96,6 @@ def balanced_laplace(size: int, cells: int, scale: Fraction, entropy: Entropy) -
     if cells > MOST_CELLS:
         raise InvalidArgument("cells", f"at most {MOST_CELLS}", got=cells)
     t, s = scale.numerator, scale.denominator
-    if t * cells > 1 << 54:  # |last| s < cells 2⁸ t must stay below 2⁶³
-        raise InvalidArgument("scale", "a Fraction whose numerator times `cells` is at most 2**54", got=scale)
     sample = np.zeros((size, cells), dtype=np.int64)
     filled = 0 if cells > 1 else size
     while filled < size:
@@ -105,6 +103,7 @@ def balanced_laplace(size: int, cells: int, scale: Fraction, entropy: Entropy) -
         rows = min(wanted, max(_BLOCK // cells, 1))
         free = discrete_laplace(rows * (cells - 1), scale, entropy).reshape(rows, cells - 1)
         last = -free.sum(axis=1)
+        # |x_i| s < 2⁸ t as there are less than 2⁸ successes in a row, so |last| s < 2¹⁰ 2⁸ 2⁴⁴.
         kept = _exp_coins(np.abs(last).astype(np.uint64) * np.uint64(s), t, entropy)
         taken = np.column_stack([free[kept], last[kept]])[: size - filled]
         sample[filled : filled + len(taken)] = taken
