@@ -12,6 +12,8 @@ from simplexdp.estimation import NoisyCounts, estimate
 from simplexdp.mechanisms import Gaussian, Laplace, Polya
 from simplexdp.mechanisms.auto import choose, noise_law
 from simplexdp.mechanisms.predicted import NoiseLaw, Reference, _risk, predicted_loss, sparse, zipf
+from simplexdp.mechanisms.splitting import least_loss_shares
+from simplexdp.planning import plan_tables, shares
 
 
 def enumerated(shape: str, variance: float, table: Reference) -> float:
@@ -120,3 +122,32 @@ def test_where_the_tails_decide():
 def test_without_a_public_size_the_smaller_variance_is_taken():
     assert isinstance(choose(Budget(epsilon=1.0, delta=1e-5), neighbours="add-remove"), Laplace)
     assert isinstance(choose(Budget.rdp(order=5, epsilon=0.01), neighbours="add-remove"), Gaussian)
+
+
+def summed_loss(shares: list[float], sizes: list[int], variance: float, total: float) -> float:
+    """Predicted, when noise variances are in inverse proportion to the shares."""
+    laws = [NoiseLaw(shape="normal", variance=variance / (len(sizes) * share)) for share in shares]
+    return sum(predicted_loss(law, total=total, cells=size) for law, size in zip(laws, sizes, strict=True))
+
+
+@pytest.mark.parametrize("sizes", [[2, 6, 10, 200], [5, 5, 5, 60], [1, 3, 3000]])
+@pytest.mark.parametrize(("variance", "total"), [(10.0, 2e4), (900.0, 3e3)])
+def test_the_split_loses_less_than_simpler_ones(sizes, variance, total):
+    found = least_loss_shares(sizes, variance=variance, total=total)
+    assert sum(found) == pytest.approx(1.0)
+    assert found == [found[sizes.index(size)] for size in sizes]  # equal tables get equal shares
+    known = [max(2, size) for size in sizes]
+    best = summed_loss(found, known, variance, total)
+    assert best < 0.95 * summed_loss([1 / len(sizes)] * len(sizes), known, variance, total)
+    assert best < 1.02 * summed_loss(shares("cells", sizes, [()] * len(sizes)), known, variance, total)
+
+
+def test_plans_split_by_loss():
+    columns, sizes = [("a",), ("b",)], [(4,), (400,)]
+    budget = Budget(epsilon=1.0, delta=1e-5)
+    plan = plan_tables(columns, sizes, budget, mechanism="gaussian", split="loss", total=20_000)
+    small, large = (each.noise_variance for each in plan.mechanisms)
+    assert small > 10 * large
+    assert plan.guarantee.loss.fits(budget)
+    unknown = plan_tables(columns, sizes, budget, mechanism="gaussian", split="loss", neighbours="add-remove")
+    assert unknown == plan_tables(columns, sizes, budget, mechanism="gaussian", split="cells", neighbours="add-remove")
