@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -15,36 +16,38 @@ VARIANTS = ("ours, G", "ours, L")
 """Ours at fixed noise: not competitors."""
 MATTERS = 1e-4
 """Losses above this matter."""
-SIZES = {"d ≤ 6": (0, 6), "d 7–99": (7, 99), "d ≥ 100": (100, 10**9)}
+SIZES = {"d ≤ 6": 6, "d 7–99": 99, "d ≥ 100": math.inf}
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
     """Lines of text."""
-    groups: dict[str, Callable[[Row], bool]] = {"all": lambda _: True}
-    groups |= {origin: lambda row, origin=origin: row.origin == origin for origin in ("tuned", "fresh")}  # type: ignore[misc]
-    groups |= {
-        f"{budget} {origin}": lambda row, budget=budget, origin=origin: (row.budget, row.origin) == (budget, origin)  # type: ignore[misc]
-        for budget in dict.fromkeys(row.budget for row in rows)
-        for origin in ("tuned", "fresh")
-    }
-    groups |= {
-        name: lambda row, low=low, high=high: low <= cells_of(row.case) <= high  # type: ignore[misc]
-        for name, (low, high) in SIZES.items()
-    }
-    chosen = {name: [row for row in rows if inside(row)] for name, inside in groups.items()}
-    chosen = {name: each for name, each in chosen.items() if each}
-    lines = ["", "geometric mean of ours/method (share of cells where ours is no worse)"]
-    lines += _ratios(chosen)
-    lines += [
+    keys: tuple[Callable[[Row], str], ...] = (
+        lambda _: "all",
+        lambda row: row.origin,
+        lambda row: f"{row.budget} {row.origin}",
+        size_class,
+    )
+    groups: dict[str, list[Row]] = {}
+    for key in keys:
+        for row in rows:
+            groups.setdefault(key(row), []).append(row)
+    return [
         "",
-        "ours against the best of the other methods in each cell; the best of many noisy means is biased low,",
+        "geometric mean of ours/method (share of cells where ours is no worse)",
+        *_ratios(groups),
+        "",
+        "ours against the best of the other methods in each cell; the best of many noisy means is biased low, so",
+        "'not refuted' counts cells where no method beats ours by more than 5 % at 2 paired standard errors",
+        *(_against_best(name, each) for name, each in groups.items()),
+        "",
+        "where ours loses most (loss of the best above 1e-4)",
+        *(line for name in SIZES if name in groups for line in _worst(name, groups[name])),
     ]
-    lines += ["so 'not refuted' counts cells where no method beats ours by more than 5 % at 2 paired standard errors"]
-    lines += [_against_best(name, each) for name, each in chosen.items()]
-    lines += ["", "where ours loses most (loss of the best above 1e-4)"]
-    for name, (low, high) in SIZES.items():
-        lines += _worst(name, [row for row in rows if low <= cells_of(row.case) <= high])
-    return lines
+
+
+def size_class(row: Row) -> str:
+    """By the number of cells."""
+    return next(name for name, most in SIZES.items() if cells_of(row.case) <= most)
 
 
 def _others(table: Losses) -> list[str]:
@@ -89,8 +92,6 @@ def _against_best(name: str, rows: Sequence[Row]) -> str:
 
 
 def _worst(name: str, rows: Sequence[Row], most: int = 12) -> Iterator[str]:
-    if not rows:
-        return
     table, paired = Losses.of(rows), Losses.of(rows, "paired")
     others = _others(table)
     rivals = np.array([_clean(table.of_method(method)) for method in others])
