@@ -105,12 +105,8 @@ def enumerated_means(noisy: NoisyCounts) -> tuple[np.ndarray, np.ndarray]:
         distance = np.abs(noisy.values - f) / noisy.scale
         return (-math.sqrt(2) * distance if noisy.noise == "laplace" else -0.5 * distance**2).sum(axis=-1)
 
-    finite = few.SHAPES[:-1]
-    spread = few.LOG_SHAPE_SD * (1 - 1 / cells)
-    weights = np.exp(-0.5 * (np.log(finite) / spread) ** 2)
-    weights = np.append(weights / weights.sum() * (1 - few.POISSON_WEIGHT), few.POISSON_WEIGHT)
     joint = np.zeros(len(tables))
-    for shape, weight in zip(few.SHAPES, weights, strict=True):
+    for shape, weight in zip(few.SHAPES, few.shape_weights(cells), strict=True):
         if np.isinf(shape):
             log_prior = gammaln(total + 1) - gammaln(tables + 1).sum(axis=1) - total * math.log(cells)
         else:

@@ -22,9 +22,9 @@ from .values import FloatArray, NoisyCounts
 
 SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
 """Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
-LOG_SHAPE_SD = 1.6
-"""Hyper-prior: ln k ~ N(0, (1.6 (1 − 1/d))²): the fewer the cells, the less can be learnt about k."""
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.02
+SHAPE_CENTRE, LOG_SHAPE_SD = 0.5, 1.6
+"""Hyper-prior: ln k ~ N(ln ½, (1.6 (1 − 1/d))²): around Jeffreys' ½, the closer the fewer cells can speak of k."""
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.15
 """Prior weights of "all probabilities equal" and of "all counts equal"."""
 STEPS = 5
 """Lattice points per standard deviation of the noise."""
@@ -165,10 +165,7 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
         log_evidence -= np.array(
             [float(_log_negative_binomial(np.array(total), shape * noisy.size, total)) for shape in SHAPES]
         )
-    spread = LOG_SHAPE_SD * (1 - 1 / noisy.size)
-    prior = np.exp(-0.5 * (np.log(SHAPES[:-1]) / spread) ** 2)
-    prior = np.append(prior / prior.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
-    log_model = np.append(log_evidence + np.log(prior), _equal_evidence(law, mean))
+    log_model = np.append(log_evidence + np.log(shape_weights(noisy.size)), _equal_evidence(law, mean))
     model = np.exp(log_model - log_model.max())
     model /= model.sum()
     inside = np.array([mean_at_zero for _, mean_at_zero in masses])
@@ -182,6 +179,12 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
     blended[np.arange(noisy.size), equal] += model[-1]
     posterior = FewPosterior(lattice=lattice, weights=blended)
     return posterior_mean, np.sqrt(np.maximum(variance, 0.0)), posterior
+
+
+def shape_weights(cells: int) -> FloatArray:
+    """Hyper-prior weights of the shapes."""
+    finite = np.exp(-0.5 * (np.log(SHAPES[:-1] / SHAPE_CENTRE) / (LOG_SHAPE_SD * (1 - 1 / cells))) ** 2)
+    return np.append(finite / finite.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
 
 
 def _equal_evidence(law: Likelihood, mean: float) -> float:
