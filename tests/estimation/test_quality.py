@@ -134,6 +134,6 @@ def test_noise_is_not_learnt_from(monkeypatch):
         found = np.mean([loss(table, estimate(each).probabilities) for each in noisy])
         return float(found) / loss(table, np.full(1000, 1e-3))
 
-    assert ratio() < 1.6
+    assert ratio() < 1.9
     monkeypatch.setattr("simplexdp.estimation.many.LEARNT_ODDS", 1e9)
-    assert ratio() > 1.8
+    assert ratio() > 3

@@ -16,7 +16,7 @@ from .population import population_prior
 from .total import Tilted, match_total, softmax
 from .values import FloatArray, NoisyCounts
 
-LEARNT_ODDS = 0.2
+LEARNT_ODDS = math.exp(-2.0)
 """Prior odds of the learnt mixture against the population prior alone."""
 CAVITY_CELLS = 200
 """Up to here the uncertainty of the other cells' sum matters and is conditioned on as well."""
