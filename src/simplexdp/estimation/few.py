@@ -22,9 +22,9 @@ from .values import FloatArray, NoisyCounts
 
 SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
 """Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
-SHAPE_CENTRE, LOG_SHAPE_SD = 0.5, 1.6
-"""Hyper-prior: ln k ~ N(ln ½, (1.6 (1 − 1/d))²): around Jeffreys' ½, the closer the fewer cells can speak of k."""
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.15
+SHAPE_CENTRE, LOG_SHAPE_SD = 0.5, 2.0
+"""Hyper-prior: ln k ~ N(ln ½, (2 (1 − 1/d)²)²): around Jeffreys' ½, the closer the fewer cells can speak of k."""
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.1
 """Prior weights of "all probabilities equal" and of "all counts equal"."""
 STEPS = 5
 """Lattice points per standard deviation of the noise."""
@@ -162,7 +162,8 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
         weights, log_evidence = _independent(log_joint)
     else:
         weights, log_evidence = _conditioned(log_joint, lattice)
-        log_evidence -= np.array(
+        # The sum over the lattice has the total within a step of N, not at N.
+        log_evidence -= math.log(lattice.step) + np.array(
             [float(_log_negative_binomial(np.array(total), shape * noisy.size, total)) for shape in SHAPES]
         )
     log_model = np.append(log_evidence + np.log(shape_weights(noisy.size)), _equal_evidence(law, mean))
@@ -183,7 +184,8 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
 
 def shape_weights(cells: int) -> FloatArray:
     """Hyper-prior weights of the shapes."""
-    finite = np.exp(-0.5 * (np.log(SHAPES[:-1] / SHAPE_CENTRE) / (LOG_SHAPE_SD * (1 - 1 / cells))) ** 2)
+    spread = LOG_SHAPE_SD * (1 - 1 / cells) ** 2
+    finite = np.exp(-0.5 * (np.log(SHAPES[:-1] / SHAPE_CENTRE) / spread) ** 2)
     return np.append(finite / finite.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
 
 

@@ -14,7 +14,7 @@ from .values import CellPosterior, Estimate, FloatArray, NoisyCounts
 
 Method = Literal["posterior-mean", "truncated-normal", "projection", "clip", "clip-tiny", "raw"]
 
-FEW = 6
+FEW = 10
 """Tables up to this size get the exact posterior: there is too little in them to learn a prior from."""
 LEAST_SHARE = 1e-12
 """No count is taken below this share of the total, so that every logarithm is finite."""

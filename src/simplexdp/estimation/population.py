@@ -20,7 +20,7 @@ SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
 """Dirichlet-multinomial shapes k; ∞ is Poisson: all probabilities equal."""
 LOG_SHAPE_SD = 1.5
 """Hyper-prior: ln k ~ N(0, this²)."""
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.005
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.05
 """Prior weights of "all probabilities equal" and "all counts equal"."""
 
 
