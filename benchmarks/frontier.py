@@ -155,50 +155,36 @@ def act(law: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.clip(first, 1e-15, 1 - 1e-15))
 
 
-def least_worst_ratio(law: FloatArray, best: FloatArray, rounds: int) -> tuple[float, float, FloatArray]:
-    """A bound from below, a value attained and its estimate: multiplicative weights on f."""
-    size = best.size
-    weights = np.full(size, 1 / size)
-    lower, upper, chosen = 0.0, math.inf, np.full(size, 0.5)
-    average = np.zeros(size)
+def least_worst_ratio(law: FloatArray, best: FloatArray, rounds: int) -> tuple[float, float]:
+    """A bound from below and a value attained: multiplicative weights on f."""
+    weights = np.full(best.size, 1 / best.size)
+    lower, upper = 0.0, math.inf
     for step in range(1, rounds + 1):
-        first = act(law, weights / best)
-        ratio = risks(law, first) / best
-        lower = max(lower, float(weights @ ratio))
-        average += first
-        for candidate, its in ((first, ratio), (average / step, None)):
-            if its is None and step % 50:
-                continue
-            worst = float((risks(law, candidate) / best if its is None else its).max())
-            if worst < upper:
-                upper, chosen = worst, candidate
-        if upper - lower < 2e-3 * lower:
+        ratio = risks(law, act(law, weights / best)) / best
+        lower, upper = max(lower, float(weights @ ratio)), min(upper, float(ratio.max()))
+        if upper < 1.002 * lower:
             break
-        weights *= np.exp(min(1.0, 4 / math.sqrt(step)) * (ratio / ratio.max() - 1))
+        weights = weights * np.exp(min(1.0, 4 / math.sqrt(step)) * (ratio / ratio.max() - 1))
         weights = weights + weights[::-1]
         weights /= weights.sum()
-    return lower, upper, chosen
+    return lower, upper
 
 
-def most_within(
-    law: FloatArray, best: FloatArray, measure: FloatArray, worst: float, rounds: int
-) -> tuple[float, float]:
-    """A bound on the share of f within 5 % of any estimate that is nowhere worse than `worst`, and one attained.
+def most_within(law: FloatArray, best: FloatArray, measure: FloatArray, worst: float, rounds: int) -> float:
+    """A bound on the share of f within 5 % of the best rival, for estimates that are nowhere worse than `worst`.
 
-    The share inside is at most Σ π(f) min(1, (W − ρ)/(W − 1.05)), concave in the estimate; each vector of
-    multipliers μ gives Σ max(0, π − μ(W − 1.05)) + Σ μW − min_q Σ μρ, a bound whatever μ.
+    That share is at most Σ π(f) min(1, (W − ρ)/(W − 1.05)), concave in the estimate; each vector of multipliers
+    μ gives Σ max(0, π − μ(W − 1.05)) + Σ μW − min_q Σ μρ, a bound whatever μ.
     """
-    gap = worst - CLOSE
-    bound, attained = 1.0, 0.0
+    gap, bound = worst - CLOSE, 1.0
     multipliers = measure / gap
     for step in range(1, rounds + 1):
         ratio = risks(law, act(law, multipliers / best)) / best
         left = np.maximum(measure - multipliers * gap, 0.0)
         bound = min(bound, float(left.sum() + multipliers @ (worst - ratio)))
-        attained = max(attained, float(measure[ratio <= CLOSE].sum()) if ratio.max() <= worst else 0.0)
         slope = worst - ratio - np.where(left > 0, gap, 0.0)
-        multipliers = multipliers * np.exp(-np.clip(slope / step**0.5, -0.7, 0.7))
-    return max(bound, attained), attained
+        multipliers = multipliers * np.exp(-np.clip(slope / math.sqrt(step), -0.7, 0.7))
+    return bound
 
 
 def families(total: int) -> FloatArray:
@@ -224,8 +210,8 @@ def two_cells(total: int, epsilon: float, delta: float = 1e-5) -> str:
     """One line of the first part."""
     best = np.min(list(rivals(total, epsilon, delta).values()), axis=0)
     law, measure = channel(total, epsilon), families(total)
-    lower, upper, _ = least_worst_ratio(law, best, 1000)
-    bound, _ = most_within(law, best, measure, max(WORST, CLOSE * upper), 150)
+    lower, upper = least_worst_ratio(law, best, 1000)
+    bound = most_within(law, best, measure, max(WORST, CLOSE * upper), 150)
     ratio = risks(law, ours(total, epsilon)) / best
     matters = ratio[best > 1e-4].max(initial=0.0)
     return (
@@ -276,8 +262,9 @@ def main(argv: list[str] | None = None) -> None:
     print(
         "Two cells, δ = 1e-5. Worst ratio to the best rival over all f: no estimate is below `any`; one that gives up\n"
         "everything else gets to `reached`. Share of f within 5 %: above `share` is no estimate that keeps every f\n"
-        f"within 1.5 × (or 1.05 × `reached`, if that is more).\n{'N':>6} {'eps':>5} {'any':>9} {'reached':>9} {'ours':>9}"
-        f" {'at f':>5} {'if > 1e-4':>9} {'share':>9} {'ours':>9} {'mean':>9}"
+        "within 1.5 × (or 1.05 × `reached`, if that is more).\n"
+        f"{'N':>6} {'eps':>5} {'any':>9} {'reached':>9} {'ours':>9} {'at f':>5} {'if > 1e-4':>9}"
+        f" {'share':>9} {'ours':>9} {'mean':>9}"
     )
     for total in (1000,) if options.quick else (100, 1000):
         for epsilon in (0.03, 0.1, 0.3, 1.0) if options.quick else (0.01, 0.03, 0.1, 0.3, 1.0, 3.0):
