@@ -11,14 +11,29 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from simplexdp import BalancedLaplace, Budget, CountTable, Gaussian, Laplace, Ledger, Release, plan, release
+from simplexdp import (
+    BalancedLaplace,
+    Budget,
+    CountTable,
+    Gaussian,
+    Laplace,
+    Ledger,
+    NoisyCounts,
+    Release,
+    estimate,
+    plan,
+    release,
+)
 from simplexdp.audit import audit_mechanism
 from simplexdp.errors import FormatError, Infeasible, InvalidArgument
+from simplexdp.estimation.balanced import balanced_reach
+from simplexdp.estimation.values import noise_intervals
 from simplexdp.mechanisms.auto import FEW_CELLS, choose
 from simplexdp.models.document import checksum
 from simplexdp.models.guarantee import Guarantee
 from simplexdp.planning import plan_tables
 from simplexdp.sampling.discrete import MOST_CELLS
+from simplexdp.sampling.entropy import SeededEntropy
 
 BUDGET = Budget(epsilon=1.0, delta=1e-5)
 COUNTS = [119, 74, 618, 272, 13, 187]
@@ -199,3 +214,39 @@ def test_the_variance_by_enumeration() -> None:
         weights = np.exp(-(np.abs(free).sum(axis=0) + np.abs(free.sum(axis=0))) / scale)
         variance = weights @ free[0] ** 2 / weights.sum()
         assert BalancedLaplace(scale=scale, cells=cells).noise_variance == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize(("scale", "cells"), [(0.3, 2), (4.0, 2), (0.8, 3), (6.0, 3), (2.0, 9), (3.0, 40)])
+def test_frequentist_intervals_reach_as_far_as_the_noise(scale: float, cells: int) -> None:
+    """Against the marginal law by repeated convolution: the least whole number that errs at most 10, 5 and 0.1 %."""
+    x = np.arange(-600, 601)
+    weights = np.exp(-np.abs(x) / scale)
+    others = np.array([1.0])
+    for _ in range(cells - 1):
+        others = np.convolve(others, weights / weights.sum())
+    middle = others.size // 2
+    law = weights * others[middle - 600 : middle + 601]
+    law /= law.sum()
+    for error in (0.1, 0.05, 0.001):
+        reach = balanced_reach(scale, cells, error)
+        assert law[np.abs(x) > reach].sum() <= error
+        assert reach == 0 or law[np.abs(x) > reach - 1].sum() > error
+    wide = balanced_reach(4e3 * scale, cells, 0.05)
+    assert balanced_reach(1e6 * scale, cells, 0.05) == pytest.approx(250 * wide, rel=0.01)
+
+
+def test_intervals_and_standard_errors_are_those_of_the_smaller_noise() -> None:
+    made = release([400, 600], budget=BUDGET, mechanism="balanced-laplace", estimate="projection", entropy=3)
+    plain = NoisyCounts(values=made.noisy.values, variance=made.noisy.variance, total=1000, noise="laplace")
+    wide = estimate(plain, "projection")
+    assert made.standard_errors == pytest.approx(wide.standard_errors / 2, rel=0.1)
+    widths = np.ptp(made.intervals(0.95, "frequentist"), axis=0)
+    assert (widths < 0.7 * np.ptp(wide.intervals(0.95), axis=0)).all()
+    hits = 0
+    for values in BalancedLaplace(scale=2.0, cells=2).draws(np.array([400, 600]), 400, SeededEntropy(9)):
+        noisy = NoisyCounts(values=values, variance=8.0, total=1000, noise="laplace", balanced=True)
+        low, high = noise_intervals(noisy, 0.9)
+        hits += bool(low[0] <= 0.4 <= high[0])
+    assert 336 <= hits < 400  # 400 draws at 90 % or a little more (whole numbers): four standard errors below
+    with pytest.raises(InvalidArgument, match="balanced"):
+        NoisyCounts(values=np.ones(2), variance=1.0, balanced=True)

@@ -70,7 +70,12 @@ def calibrate(
     ]
     print_table(
         f"{budget} for {tables} table(s) under {relation}",
-        ["choice", "parameters", "noise at an empty cell", "of the budget spent"],
+        [
+            "choice",
+            "parameters",
+            "noise at an empty cell",
+            f"share of the budget's {'ε' if budget.delta is None else 'δ'}",
+        ],
         rows,
         note=f"r chosen for {total:g} records in {cells} cells where it was not given. "
         "noise: standard deviation in count units.",

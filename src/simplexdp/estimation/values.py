@@ -12,6 +12,8 @@ from scipy.special import ndtr, ndtri
 
 from ..budget import check_fraction, check_positive
 from ..errors import InvalidArgument
+from ..mechanisms.balanced import BalancedLaplace
+from .balanced import balanced_reach
 
 FloatArray = NDArray[np.float64]
 NoiseShape = Literal["normal", "laplace"]
@@ -40,6 +42,8 @@ class NoisyCounts:
         total: the public number of records under replace-one; None under add-remove, where it is private
             and only the released values may speak of it.
         noise: "laplace" for two-sided exponential noise, "normal" for everything else.
+        balanced: whether Laplace noise is known to add up to zero. The likelihood is the same given the total; the
+            noise of a cell is smaller, which intervals and standard errors from the noise alone make use of.
     """
 
     values: FloatArray
@@ -47,6 +51,7 @@ class NoisyCounts:
     slope: float = 0.0
     total: float | None = None
     noise: NoiseShape = "normal"
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -67,6 +72,8 @@ class NoisyCounts:
             raise InvalidArgument("noise", "'normal' or 'laplace'", got=self.noise)
         if self.noise == "laplace" and self.slope > 0:
             raise InvalidArgument("slope", "0 for Laplace noise", got=self.slope)
+        if self.balanced and (self.noise != "laplace" or self.total is None):
+            raise InvalidArgument("balanced", "False without Laplace noise and a public total", got=True)
         if self.total is not None:
             object.__setattr__(self, "total", check_positive("total", self.total))
 
@@ -96,6 +103,14 @@ class NoisyCounts:
     def noise_variance(self, counts: FloatArray) -> FloatArray:
         """The noise variance at the given counts (negative ones are taken as 0)."""
         return self.variance + self.slope * np.maximum(counts, 0.0)
+
+    @property
+    def deviations(self) -> FloatArray:
+        """The standard deviation of the noise of each cell, flat, the values standing for the counts."""
+        if self.balanced:
+            law = BalancedLaplace(scale=self.scale / math.sqrt(2), cells=self.size)
+            return np.full(self.size, math.sqrt(law.noise_variance))
+        return np.sqrt(self.noise_variance(self.values.ravel()))
 
 
 class CellPosterior(Protocol):
@@ -159,6 +174,8 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     q = float(-ndtri(cell_error / 2))
     if noisy.noise == "laplace":
         q = -math.log(cell_error) / math.sqrt(2)  # P(|noise| > x) = e^{−x/b}, b = deviation/√2
+    if noisy.balanced:
+        q = balanced_reach(noisy.scale / math.sqrt(2), noisy.size, cell_error) / noisy.scale
     centre = values + q * q * noisy.slope / 2
     inside = noisy.variance + noisy.slope * values + (q * noisy.slope / 2) ** 2
     half = q * np.sqrt(np.maximum(inside, 0.0))

@@ -106,8 +106,15 @@ class Release:
     def noisy(self) -> NoisyCounts:
         """The release in count units with the law of its noise, which is what estimates start from."""
         values, variance, slope = self.mechanism.unbiased(self.values, self.total)
-        shape = "laplace" if isinstance(self.mechanism, Laplace | BalancedLaplace) else "normal"
-        return NoisyCounts(values=values, variance=variance, slope=slope, total=self.total, noise=shape)  # type: ignore[arg-type]  # one of the two literals
+        balanced = isinstance(self.mechanism, BalancedLaplace)
+        return NoisyCounts(
+            values=values,
+            variance=variance,
+            slope=slope,
+            total=self.total,
+            noise="laplace" if balanced or isinstance(self.mechanism, Laplace) else "normal",
+            balanced=balanced and self.total is not None,
+        )
 
     @cached_property
     def estimate(self) -> Estimate:
