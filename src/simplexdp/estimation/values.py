@@ -173,9 +173,9 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     values = noisy.values.ravel()
     q = float(-ndtri(cell_error / 2))
     if noisy.noise == "laplace":
-        q = -math.log(cell_error) / math.sqrt(2)  # P(|noise| > x) = e^{−x/b}, b = deviation/√2
-    if noisy.balanced:
-        q = balanced_reach(noisy.scale / math.sqrt(2), noisy.size, cell_error) / noisy.scale
+        b = noisy.scale / math.sqrt(2)
+        reach = balanced_reach(b, noisy.size, cell_error) if noisy.balanced else _laplace_reach(values, b, cell_error)
+        q = reach / noisy.scale
     centre = values + q * q * noisy.slope / 2
     inside = noisy.variance + noisy.slope * values + (q * noisy.slope / 2) ** 2
     half = q * np.sqrt(np.maximum(inside, 0.0))
@@ -183,9 +183,16 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     if noisy.total is not None:
         return lower / noisy.total, upper / noisy.total
     sum_q = float(-ndtri((error - cell_error) / 2))
-    total, reach = float(values.sum()), sum_q * noisy.total_scale
-    least, most = total - reach, max(total + reach, 1.0)
+    total, around = float(values.sum()), sum_q * noisy.total_scale
+    least, most = total - around, max(total + around, 1.0)
     return lower / most, upper / least if least > 0 else np.ones_like(upper)
+
+
+def _laplace_reach(values: FloatArray, b: float, error: float) -> float:
+    """The smallest h with Pr[|noise| > h] ≤ error: e^{−h/b}, or 2 e^{−(h+1)/b} / (1 + e^{−1/b}) for whole numbers."""
+    if np.any(values != np.rint(values)):
+        return -b * math.log(error)
+    return max(0.0, math.ceil(-b * (math.log(error / 2) + math.log1p(math.exp(-1 / b))) - 1))
 
 
 def _hazard(x: FloatArray) -> FloatArray:
