@@ -137,3 +137,14 @@ def test_noise_is_not_learnt_from(monkeypatch):
     assert ratio() < 1.9
     monkeypatch.setattr("simplexdp.estimation.many.LEARNT_ODDS", 1e9)
     assert ratio() > 3
+
+
+def test_little_noise_on_many_empty_cells():
+    """Ones among a thousand empty cells are noise where minus ones are as frequent, and are not taken for records."""
+    table = np.zeros(1000)
+    table[:10] = 1000.0
+    values = table.copy()
+    values[100:107], values[200:207] = 1.0, -1.0
+    noisy = NoisyCounts(values=values, variance=2 * 0.2**2, total=10_000.0, noise="laplace")
+    assert estimate(noisy).probabilities[100:107].max() * 10_000 < 0.3
+    assert loss(table, estimate(noisy).probabilities) < 0.3 * loss(table, estimate(noisy, "projection").probabilities)
