@@ -35,6 +35,7 @@ class Row:
         base: the loss of the non-private fit, 0 for histograms.
         draws: seeds.
         accuracy: of a classifier.
+        paired: standard error of the difference to our loss over the same seeds.
     """
 
     part: Part
@@ -48,6 +49,7 @@ class Row:
     base: float = 0.0
     draws: int = 1
     accuracy: float = math.nan
+    paired: float = math.nan
 
     @property
     def excess(self) -> float:

@@ -23,7 +23,7 @@ from .mechanisms.base import checked_counts
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
 from .models.release import Release
-from .planning import MechanismName, Plan, Split, plan_tables, shares
+from .planning import MechanismName, Plan, Split, plan_tables, shares, split_by_loss
 from .sampling.entropy import SeededEntropy
 from .schema import Schema
 from .utility import tail_bound
@@ -123,6 +123,10 @@ def plan(
     public = neighbours == "replace-one" and rows_per_person is None
     rows = 1 if rows_per_person is None else check_whole("rows_per_person", rows_per_person)
 
+    if split == "loss":
+        sizes = [math.prod(shape) for shape in shapes]
+        split = split_by_loss(budget, sizes, neighbours=neighbours, total=total if public else None, rows=rows)
+
     def made(name: MechanismName) -> Plan:
         return plan_tables(
             columns,
@@ -165,7 +169,7 @@ def plan(
                 share=share,
                 mechanism=str(each),
                 noise=_noise(each),
-                expected_kl=kl,
+                expected_kl=max(kl, 0.0),  # rounding may put it below
             )
             for names, shape, share, each, kl in rows_of_table
         ),

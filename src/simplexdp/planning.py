@@ -17,6 +17,7 @@ from .mechanisms.auto import choose
 from .mechanisms.base import Mechanism
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
+from .mechanisms.splitting import least_loss_shares
 from .mechanisms.sums import ExtraKind, GaussianTables, NoisySum, extra
 from .models.guarantee import Guarantee, pure_loss
 from .numerics.roots import smallest_that_fits
@@ -25,7 +26,7 @@ from .tables import Unit
 
 MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "balanced-laplace", "none"]
 Calibration = Literal["exact", "algorithm1"]
-Split = Literal["equal", "cells"] | Sequence[float] | Mapping[str, float]
+Split = Literal["equal", "cells", "loss"] | Sequence[float] | Mapping[str, float]
 SplitRule = Callable[[float | None], Split]
 """A split that depends on the number of records, which it is given where that number is public."""
 
@@ -79,7 +80,7 @@ def plan_tables(
         mechanism: "auto" takes the exact integer mechanism with the least noise.
         calibration: "exact", or the paper's "algorithm1" (Dirichlet only).
         neighbours: the relation of the guarantee.
-        split: of the budget over the tables: "equal", in proportion to the "cells", or weights.
+        split: of the budget over the tables: "equal", by the number of "cells", by least predicted "loss", or weights.
         total: the public number of records, where there is one; it helps to choose.
         unit: "row" or "person".
         rows: rows that one person may have.
@@ -93,6 +94,8 @@ def plan_tables(
     sizes = [math.prod(shape) for shape in shapes]
     if not sizes:
         raise InvalidArgument("tables", "at least one")
+    if split == "loss" and budget is not None:
+        split = split_by_loss(budget, sizes, neighbours=neighbours, total=total, rows=rows)
     if mechanism == "auto" and calibration == "exact" and budget is not None and charge_order is not None:
 
         def attempt(name: MechanismName, within: Budget) -> Plan:
@@ -186,6 +189,16 @@ def _check_drawable(mechanism: Mechanism) -> None:
         )
 
 
+def split_by_loss(
+    budget: Budget, sizes: Sequence[int], *, neighbours: Neighbours, total: float | None, rows: int = 1
+) -> Split:
+    """The weights with the least predicted sum of losses; "cells" where the size of the tables is not public."""
+    if total is None:
+        return "cells"
+    noise = Gaussian.calibrate(budget, tables=len(sizes), neighbours=neighbours, rows=rows)
+    return least_loss_shares(sizes, variance=noise.continuous_variance, total=total)
+
+
 def shares(split: Split, sizes: Sequence[int], columns: Sequence[Sequence[str]]) -> list[float]:
     """The share of each table, adding up to one."""
     if isinstance(split, str):
@@ -195,7 +208,7 @@ def shares(split: Split, sizes: Sequence[int], columns: Sequence[Sequence[str]])
             # √cells minimises the summed error of all cells; powers of two leave few different noises to compose.
             weights = [2.0 ** round(math.log2(size) / 2) for size in sizes]
         else:
-            raise InvalidArgument("split", "'equal', 'cells' or one weight for each table", got=split)
+            raise InvalidArgument("split", "'equal', 'cells', 'loss' or one weight for each table", got=split)
     elif isinstance(split, Mapping):
         unknown = sorted(set(split) - {names[0] for names in columns})
         if unknown:

@@ -122,3 +122,29 @@ def test_without_a_public_total() -> None:
     known = estimate(NoisyCounts(values=values, variance=9.0, total=20_000.0))
     unknown = estimate(NoisyCounts(values=values, variance=9.0))
     assert loss(table, unknown.probabilities) < 1.2 * loss(table, known.probabilities)
+
+
+def test_noise_is_not_learnt_from(monkeypatch):
+    """Where noise drowns a uniform table of many cells the estimate stays near uniform; a learnt prior would not."""
+    rng = np.random.default_rng(5)
+    table = rng.multinomial(10_000, np.full(1000, 1e-3)).astype(np.float64)
+    noisy = [release(table, "laplace", 280.0, rng) for _ in range(2)]
+
+    def ratio() -> float:
+        found = np.mean([loss(table, estimate(each).probabilities) for each in noisy])
+        return float(found) / loss(table, np.full(1000, 1e-3))
+
+    assert ratio() < 1.9
+    monkeypatch.setattr("simplexdp.estimation.many.LEARNT_ODDS", 1e9)
+    assert ratio() > 3
+
+
+def test_little_noise_on_many_empty_cells():
+    """Ones among a thousand empty cells are noise where minus ones are as frequent, and are not taken for records."""
+    table = np.zeros(1000)
+    table[:10] = 1000.0
+    values = table.copy()
+    values[100:107], values[200:207] = 1.0, -1.0
+    noisy = NoisyCounts(values=values, variance=2 * 0.2**2, total=10_000.0, noise="laplace")
+    assert estimate(noisy).probabilities[100:107].max() * 10_000 < 0.3
+    assert loss(table, estimate(noisy).probabilities) < 0.3 * loss(table, estimate(noisy, "projection").probabilities)

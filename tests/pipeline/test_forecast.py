@@ -54,7 +54,7 @@ def test_smallest_epsilon_and_total_reach_the_target() -> None:
     total = smallest_total(0.01, [6], budget=BUDGET)
     assert plan([6], budget=BUDGET, total=total, alternatives=()).expected_kl <= 0.0101
     with pytest.raises(Infeasible, match="not reached"):
-        smallest_epsilon(1e-30, [6], budget=BUDGET, total=50, mechanism="laplace")
+        smallest_epsilon(1e-30, [6] * 40, budget=BUDGET, total=50, mechanism="laplace")
 
 
 def test_bad_requests() -> None:

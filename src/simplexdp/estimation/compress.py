@@ -11,6 +11,8 @@ from .values import FloatArray, NoisyCounts
 
 MAX_CENTROIDS = 400
 """Tables up to this size are not compressed."""
+FAR = 8
+"""Deviations of the noise beyond which a value is large."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +39,9 @@ class Compressed:
     def _isolated(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         gaps = np.diff(self.centroids)
         around = np.maximum(np.append(0.0, gaps), np.append(gaps, 0.0))
-        return np.asarray(around > 3 * self.spread)
+        # Under little noise neighbouring whole numbers are far apart too, but near 0 they still learn from each other.
+        large = self.centroids > FAR * self.spread
+        return np.asarray((around > 3 * self.spread) & (self.counts <= 1) & large)
 
 
 def compress(noisy: NoisyCounts, ordered: FloatArray) -> Compressed:
@@ -51,7 +55,7 @@ def compress(noisy: NoisyCounts, ordered: FloatArray) -> Compressed:
         return Compressed(centroids=values, counts=np.ones(values.size), spread=spread, values=None)
     ranks = np.linspace(0, values.size - 1, MAX_CENTROIDS // 2 + 1).astype(np.int64)
     least, most = float(ordered[0]), float(ordered[-1])
-    far = np.geomspace(8 * scale, max(most, 9 * scale), 60)
+    far = np.geomspace(FAR * scale, max(most, (FAR + 1) * scale), 60)
     cuts = np.sort(np.concatenate([ordered[ranks], np.arange(-5, 8, 0.1) * scale, far]))
     cuts = thin(cuts[(cuts > least) & (cuts < most)], 0.08 * scale)
     group = np.searchsorted(cuts, values)

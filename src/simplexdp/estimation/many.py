@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, ndtr, ndtri
 
 from .compress import Compressed, compress
 from .grid import bin_edges
@@ -15,6 +16,8 @@ from .population import population_prior
 from .total import Tilted, match_total, softmax
 from .values import FloatArray, NoisyCounts
 
+LEARNT_ODDS = math.exp(-2.0)
+"""Prior odds of the learnt mixture against the population prior alone."""
 CAVITY_CELLS = 200
 """Up to here the uncertainty of the other cells' sum matters and is conditioned on as well."""
 
@@ -82,11 +85,18 @@ def many_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, ManyPosterio
     log_prior, tilt = mixture_prior(
         edges, bins, law.centre, cells.counts, noisy.total, total, population, noisy.scale, noisy.slope
     )
-    found = match_total(log_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=tilt, steps=60)
-    centre, width, weights = law.centre + found.tilt * law.width**2, law.width, found.weights
-    posterior_mean, variance = found.mean, found.variance
+    learnt = match_total(log_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=tilt, steps=60)
+    plain_prior = np.log(population.prior)[None]
+    plain = match_total(
+        plain_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=population.tilt, steps=60
+    )
+    share = _share_of_learnt(learnt, plain, law, cells.counts, noisy.total)
+    centre, width = law.centre + learnt.tilt * law.width**2, law.width
+    weights, posterior_mean, variance = _average(share, learnt, plain)
     if noisy.total is not None and values.size <= CAVITY_CELLS:
-        centre, width, weights, posterior_mean, variance = _cavity(edges, law, bins, log_prior, found)
+        centre, width, first = _cavity(edges, law, bins, log_prior, learnt)
+        _, _, second = _cavity(edges, law, bins, plain_prior, plain)
+        weights, posterior_mean, variance = _average(share, first, second)
     deviation = np.sqrt(variance)
     posterior = ManyPosterior(edges=edges, weights=weights, centre=centre, width=width, cells=cells)
     least = 0.5 * float(posterior_mean.min())
@@ -94,9 +104,30 @@ def many_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, ManyPosterio
     return counts, cells.expand(deviation, law.width), posterior
 
 
+def _share_of_learnt(learnt: Tilted, plain: Tilted, law: Likelihood, counts: FloatArray, total: float | None) -> float:
+    """The posterior probability of the learnt prior against the population prior, by evidence given the total.
+
+    Where the noise drowns the counts the evidence of both is the same, and a mixture learnt from noise is not to be
+    trusted: LEARNT_ODDS decides.
+    """
+
+    def evidence(found: Tilted) -> float:
+        missing = 0.0 if total is None else total - float(counts @ law.centre)
+        return float(counts @ found.log_evidence) - found.tilt * missing
+
+    return float(expit(evidence(learnt) - evidence(plain) + math.log(LEARNT_ODDS)))
+
+
+def _average(share: float, first: Tilted, second: Tilted) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and variances of a mixture of two posteriors."""
+    mean = share * first.mean + (1 - share) * second.mean
+    square = share * (first.variance + first.mean**2) + (1 - share) * (second.variance + second.mean**2)
+    return share * first.weights + (1 - share) * second.weights, mean, np.maximum(square - mean**2, 0.0)
+
+
 def _cavity(
     edges: FloatArray, law: Likelihood, bins: BinnedLikelihood, log_prior: FloatArray, found: Tilted
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, Tilted]:
     """Multiply by what the other cells say: under the tilt their sum is about N(N − mean_i, V − v_i)."""
     tilt, spread = found.tilt, float(found.variance.sum())
     others = np.maximum(spread - found.variance, 1e-6 * spread + 1e-12)
@@ -120,4 +151,4 @@ def _cavity(
     weights, _ = softmax(log_prior + log)
     posterior_mean = (weights * mean).sum(axis=1)
     posterior_variance = (weights * (inner + (mean - posterior_mean[:, None]) ** 2)).sum(axis=1)
-    return centre, width, weights, posterior_mean, posterior_variance
+    return centre, width, replace(found, weights=weights, mean=posterior_mean, variance=posterior_variance)
