@@ -66,7 +66,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
         neighbours: "replace-one" or "add-remove".
-        split: of the budget over the features: "equal", "cells" (by about the root of the cells) or weights.
+        split: of the budget over the features: "auto" (about √cells; equal for Algorithm 1), "equal", "cells", weights.
         reweight: buy feature weights and class biases with 30 % of the budget where public facts say that it pays.
         second_look: release the tables twice, the second time with noise by what the first said about the class.
         random_state: None draws from the operating system; anything else is repeatable and not private.
@@ -96,7 +96,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: Calibration = "exact",
         estimate: Method = "posterior-mean",
         neighbours: Neighbours = "replace-one",
-        split: Split = "equal",
+        split: Split | Literal["auto"] = "auto",
         reweight: bool = True,
         second_look: bool = True,
         random_state: int | Entropy | np.random.RandomState | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from .errors import InvalidArgument
 from .estimation import Method
 from .estimation.classes import pooled_classes
 from .estimation.strata import information
+from .mechanisms.base import noise_scale
 from .mechanisms.sums import ExtraKind, NoisySum
 from .models.naive_bayes import NaiveBayesModel, Tables
 from .models.release import Release
@@ -47,7 +48,7 @@ def fit_naive_bayes(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
+    split: Split | Literal["auto"] = "auto",
     reweight: bool = True,
     second_look: bool = True,
     entropy: Entropy | int | None = None,
@@ -71,12 +72,14 @@ def fit_naive_bayes(
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" uses all that the releases say; the others act on each table alone.
         neighbours: the relation of the guarantee.
-        split: of the budget over the tables.
+        split: of the budget over the tables: "equal", "cells", weights, or "auto": equal for Algorithm 1, else in
+            proportion to about √cells.
         reweight: spend 30 % of the budget on feature weights and class biases where public facts say that it pays: an
             estimate "posterior-mean", a public number of records that is large against the noise, and a source that can
             be read again.
-        second_look: release the tables at half of their budget, then once more with the other half going to those
-            that say most about the class; with Gaussian noise, four features or more and "posterior-mean".
+        second_look: release the tables at half of their budget or less, then once more with the rest going to those
+            that say most about the class, and to the classes alone where they need it; with Gaussian noise, four
+            features or more and "posterior-mean".
         entropy: None for the operating system's; a number makes a repeatable fit that is not private.
         rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
         person: the column that names the person.
@@ -100,9 +103,13 @@ def fit_naive_bayes(
     def extras(total: float | None) -> list[tuple[ExtraKind, float]]:
         rounds = round_shares(total, budget, len(names), column.size) if buy_rounds else []
         left = 1 - sum(share for _, share in rounds)
-        looks: list[tuple[ExtraKind, float]] = [("tables", left / 2)] if look_again else []
+        # Half for the second look, and the more the more of it the classes alone need.
+        alone = class_precision(total, column.size) * noise_scale(budget, 1) ** 2 if budget and total else 0.0
+        share = left * (1 + min(MOST_FOR_CLASSES, alone)) / 2
+        looks: list[tuple[ExtraKind, float]] = [("tables", share)] if look_again else []
         return [*looks, *rounds]
 
+    parts: Split = split if split != "auto" else auto_split(schema, names, target) if exact else "equal"
     releases = fit_tables(
         source,
         schema,
@@ -112,7 +119,7 @@ def fit_naive_bayes(
         calibration=calibration,
         estimate=estimate,
         neighbours=neighbours,
-        split=split,
+        split=parts,
         entropy=randomness,
         rows_per_person=rows_per_person,
         person=person,
@@ -141,7 +148,7 @@ def fit_naive_bayes(
 def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tuple[str, ...], float]:
     """What a second look gives to each table: √cells · (V + V̄/10)^0.7, V the information seen in the first look.
 
-    Before that the classes alone get what brings the relative loss of their probabilities, J²v/(2N² ln J), to the aim.
+    Before that the classes alone get what they lack to `class_precision`.
 
     Args:
         first: the releases of the first look.
@@ -154,15 +161,27 @@ def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tu
     weights = np.sqrt(cells) * (found + 0.1 * found.mean() + 1e-9) ** 0.7
     seen = pooled_classes([release.noisy for release in first])
     classes = tables.classes.size
-    known = 2 / (seen.variance + seen.slope * tables.total / classes)  # as much again comes with the second look
-    aim = classes**2 / (2 * CLASS_LOSS * max(math.log(classes), 1e-9) * tables.total**2) if classes > 1 else 0.0
-    share = min(MOST_FOR_CLASSES, (aim - known) * sigma**2)
+    known = 1 / (seen.variance + seen.slope * tables.total / classes)
+    share = min(MOST_FOR_CLASSES, (class_precision(tables.total, classes) - known) * sigma**2)
     shares: dict[tuple[str, ...], float] = {
         release.columns: float(weight) for release, weight in zip(first, weights / weights.sum(), strict=True)
     }
     if share <= LEAST_FOR_CLASSES:
         return shares
     return {name: weight * (1 - share) for name, weight in shares.items()} | {(target,): share}
+
+
+def class_precision(total: float, classes: int) -> float:
+    """The precision 1/v of the class counts at which the relative loss of their shares, J²v/(2N² ln J), is the aim."""
+    return classes**2 / (2 * CLASS_LOSS * math.log(classes) * total**2) if classes > 1 else 0.0
+
+
+def auto_split(schema: Schema, features: Sequence[str], target: str) -> list[float]:
+    """√cells of each table, which minimises the summed error of all cells; the cells are rounded to powers of two.
+
+    Few different noises compose faster.
+    """
+    return [2.0 ** (round(math.log2(math.prod(schema.shape((name, target))))) / 2) for name in features]
 
 
 def encoded_records(

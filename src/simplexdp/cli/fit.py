@@ -124,7 +124,7 @@ def nb(
     calibration: Calibration = "exact",
     estimate: EstimateOption = "posterior-mean",
     neighbours: NeighboursOption = "replace-one",
-    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
+    split: Annotated[str, typer.Option(help=f"Of the budget over the features: auto, {SPLITS}.")] = "auto",
     reweight: Annotated[
         bool, typer.Option(help="Spend part of the budget on feature weights where public facts say that it pays.")
     ] = True,
