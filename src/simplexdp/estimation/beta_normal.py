@@ -8,6 +8,7 @@ are, and closed-form tails beyond them, where the likelihood is constant.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,24 @@ def beta_posteriors(observed: Observed, strengths: FloatArray) -> Moments:
     parts = [_block(observed.block(slice(i, i + _BLOCK)), strengths) for i in range(0, size, _BLOCK)]
     mean, variance, log_evidence = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     return mean, variance, log_evidence
+
+
+def posteriors(tables: Sequence[Observed], strengths: FloatArray) -> tuple[list[FloatArray], ...]:
+    """Mean, variance and log-evidence of every table, each (strengths, cells); one call for each slope there is."""
+    found: dict[int, Moments] = {}
+    for slope in dict.fromkeys(table.slope for table in tables):
+        group = [i for i, table in enumerate(tables) if table.slope == slope]
+        joined = Observed(
+            values=np.concatenate([tables[i].values for i in group]),
+            totals=np.concatenate([tables[i].totals for i in group]),
+            prior=np.concatenate([tables[i].prior for i in group]),
+            variance=np.concatenate([tables[i].variance for i in group]),
+            slope=slope,
+        )
+        cuts = np.cumsum([tables[i].values.size for i in group])[:-1]
+        parts = [np.split(moment, cuts, axis=1) for moment in beta_posteriors(joined, strengths)]
+        found |= {i: (parts[0][k], parts[1][k], parts[2][k]) for k, i in enumerate(group)}
+    return tuple([found[i][which] for i in range(len(tables))] for which in range(3))
 
 
 def _block(observed: Observed, strengths: FloatArray) -> Moments:

@@ -1,7 +1,8 @@
 """Conditional tables P(value | class): each class is pulled towards the pooled marginal as far as the release supports.
 
 θ_kj ~ Dirichlet(τ_kj m_k), m_k the pooled marginal of feature k. The strength τ is mixed over a grid for each (feature,
-class) row; its prior is learnt by EM from all tables, with a table in between, and everything is noise-aware.
+class) row; its prior is learnt by EM from all tables, with a table in between, and everything is noise-aware. Features
+with ordered values are also estimated by halving, and the two are averaged by their evidence.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, logit
 
-from .beta_normal import Moments, Observed, beta_posteriors
-from .conditional import STRENGTH_PRIOR, STRENGTHS
+from .beta_normal import Observed, posteriors
+from .halving import Order, halve
+from .strengths import STRENGTHS, bayes_factors, softmax, table_strengths
 from .values import FloatArray, NoisyCounts
 
-HYPER_WEIGHT = 10.0
-"""How many tables the prior over the strengths is worth against the tables of the model."""
-TABLE_WEIGHT = 2.0
-"""How many rows the tables together are worth against the rows of one table."""
 MARGINAL_STRENGTHS = np.array([0.5, 1, 2, 4, 8, 16, 32, 64, 256])
 LEAST = 1e-7
+ORDER_TABLES = 1.0
+"""How many features the even odds of order mattering or not are worth against the ordered features of the model."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,18 +40,24 @@ class Strata:
     reliability: tuple[FloatArray, ...]
 
 
-def estimate_strata(tables: Sequence[NoisyCounts], counts: FloatArray, variances: FloatArray) -> Strata:
+def estimate_strata(
+    tables: Sequence[NoisyCounts],
+    counts: FloatArray,
+    variances: FloatArray,
+    orders: Sequence[Order | None] | None = None,
+) -> Strata:
     """Hierarchical empirical Bayes for several feature × class tables of the same records.
 
     Args:
         tables: each values × classes.
         counts: of the classes, estimated from everything released.
         variances: of those estimates.
+        orders: of the values of each table, where they have one.
     """
     consistent = [_consistent(table, counts, variances) for table in tables]
     marginals = _marginals(tables, float(counts.sum()))
     classes = counts.size
-    means, spreads, evidences = _posteriors(
+    means, spreads, evidences = posteriors(
         [
             Observed(
                 values=values.ravel(),
@@ -69,17 +76,33 @@ def estimate_strata(tables: Sequence[NoisyCounts], counts: FloatArray, variances
         # The last value of a row and the last class follow from the totals: count the free ones.
         free = max(classes - 1, 1) / classes * max(values - 1, 1) / values
         rows.append(evidence.reshape(len(STRENGTHS), classes, values).sum(axis=2).T * free)
-    weights = _strength_weights(np.array(rows))
-    conditionals, reliability = [], []
-    for weight, table, means_, spreads_, (_, noise) in zip(weights, tables, means, spreads, consistent, strict=True):
+    weights = table_strengths(np.array(rows))
+    shares, seconds = [], []
+    for weight, means_, spreads_ in zip(weights, means, spreads, strict=True):
         mean, variance = (a.reshape(len(STRENGTHS), classes, -1) for a in (means_, spreads_))
-        share = np.einsum("jt,tjc->jc", weight, mean)
-        spread = np.maximum(np.einsum("jt,tjc->jc", weight, mean**2 + variance) - share**2, 0.0)
+        shares.append(np.einsum("jt,tjc->jc", weight, mean))
+        seconds.append(np.einsum("jt,tjc->jc", weight, mean**2 + variance))
+    ordered = [k for k, order in enumerate(orders or ()) if order is not None and order.size > 2]
+    if ordered:
+        flat = bayes_factors(np.array(rows), weights)[ordered]
+        halved = halve(
+            [tables[k] for k in ordered],
+            [order for order in orders or () if order is not None and order.size > 2],
+            [marginals[k] for k in ordered],
+            counts,
+            variances,
+        )
+        for k, part, found in zip(ordered, _order_weights([h.evidence for h in halved] - flat), halved, strict=True):
+            shares[k] = part * found.mean + (1 - part) * shares[k]
+            seconds[k] = part * found.second + (1 - part) * seconds[k]
+    conditionals, reliability = [], []
+    for share, second, table, (_, noise) in zip(shares, seconds, tables, consistent, strict=True):
+        spread = np.maximum(second - share**2, 0.0)
         size = counts[:, None]
         around = noise[:, None] + (1 + table.slope) * size * share + 0.25
         reliability.append(np.clip(spread * size**2 / around, 0.0, 1.0))
-        share = np.maximum(share, LEAST)
-        conditionals.append(share / share.sum(axis=1, keepdims=True))
+        kept = np.maximum(share, LEAST)
+        conditionals.append(kept / kept.sum(axis=1, keepdims=True))
     return Strata(conditionals=tuple(conditionals), marginals=tuple(marginals), reliability=tuple(reliability))
 
 
@@ -107,54 +130,22 @@ def _marginals(tables: Sequence[NoisyCounts], total: float) -> list[FloatArray]:
                 slope=table.slope,
             )
         )
-    means, _, evidences = _posteriors(columns, MARGINAL_STRENGTHS)
+    means, _, evidences = posteriors(columns, MARGINAL_STRENGTHS)
     marginals = []
     for mean, evidence in zip(means, evidences, strict=True):
         free = max(mean.shape[1] - 1, 1) / mean.shape[1]
-        share = np.maximum(_softmax(evidence.sum(axis=1) * free) @ mean, LEAST)
+        share = np.maximum(softmax(evidence.sum(axis=1) * free) @ mean, LEAST)
         marginals.append(share / share.sum())
     return marginals
 
 
-def _posteriors(tables: Sequence[Observed], strengths: FloatArray) -> tuple[list[FloatArray], ...]:
-    """Mean, variance and log-evidence of every table, each (strengths, cells); one call for each slope there is."""
-    found: dict[int, Moments] = {}
-    for slope in dict.fromkeys(table.slope for table in tables):
-        group = [i for i, table in enumerate(tables) if table.slope == slope]
-        joined = Observed(
-            values=np.concatenate([tables[i].values for i in group]),
-            totals=np.concatenate([tables[i].totals for i in group]),
-            prior=np.concatenate([tables[i].prior for i in group]),
-            variance=np.concatenate([tables[i].variance for i in group]),
-            slope=slope,
-        )
-        cuts = np.cumsum([tables[i].values.size for i in group])[:-1]
-        parts = [np.split(moment, cuts, axis=1) for moment in beta_posteriors(joined, strengths)]
-        found |= {i: (parts[0][k], parts[1][k], parts[2][k]) for k, i in enumerate(group)}
-    return tuple([found[i][which] for i in range(len(tables))] for which in range(3))
-
-
-def _strength_weights(rows: FloatArray) -> FloatArray:
-    """Posterior over the strengths of each (feature, class): population → table → row, by EM."""
-    features, classes, _ = rows.shape
-    start = STRENGTH_PRIOR / STRENGTH_PRIOR.sum()
-    tables = rows.sum(axis=1)
-    population = start
+def _order_weights(log_odds: FloatArray) -> FloatArray:
+    """Posterior probabilities that a feature's values are better halved; their prior is learnt from all by EM."""
+    share, weights = 0.5, np.full(log_odds.shape, 0.5)
     for _ in range(30):
-        weights = _softmax(tables + np.log(population))
-        population = (weights.sum(axis=0) + HYPER_WEIGHT * start) / (features + HYPER_WEIGHT)
-    by_table = np.tile(population, (features, 1))
-    weights = _softmax(rows + np.log(by_table)[:, None])
-    for _ in range(20):
-        population = (weights.sum(axis=(0, 1)) + HYPER_WEIGHT * start) / (features * classes + HYPER_WEIGHT)
-        by_table = (weights.sum(axis=1) + TABLE_WEIGHT * population) / (classes + TABLE_WEIGHT)
-        weights = _softmax(rows + np.log(by_table)[:, None])
+        weights = np.asarray(expit(log_odds + logit(share)))
+        share = float((weights.sum() + ORDER_TABLES) / (weights.size + 2 * ORDER_TABLES))
     return weights
-
-
-def _softmax(log_weights: FloatArray) -> FloatArray:
-    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def information(strata: Strata, classes: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from ..estimation.classes import class_estimate, pooled
 from ..estimation.strata import Strata, estimate_strata, temperature
 from ..schema import Schema
 from .certificate import Certificate, certify
+from .codes import cell_order
 from .document import read_document, read_file, write_document, write_file
 from .guarantee import Guarantee
 from .release import Release
@@ -85,11 +86,13 @@ class Tables:
     @classmethod
     def of(cls, releases: Sequence[Release], target: str) -> Tables:
         """Estimated from (feature, target) and (target,) tables together, at no budget."""
-        tables = list(_by_feature(releases).values())
+        by_feature = _by_feature(releases)
+        tables = list(by_feature.values())
         found = class_estimate(tables, [release.noisy for release in releases if release.columns == (target,)])
         total = found.noisy.likely_total
         counts, variances = found.probabilities * total, (found.standard_errors * total) ** 2
-        return cls(classes=found.probabilities, total=total, strata=estimate_strata(tables, counts, variances))
+        strata = estimate_strata(tables, counts, variances, [_order(name, releases) for name in by_feature])
+        return cls(classes=found.probabilities, total=total, strata=strata)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -352,6 +355,12 @@ def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:
         if len(release.columns) == 2:
             looks.setdefault(release.columns[0], []).append(release.noisy)
     return {name: pooled(found) for name, found in looks.items()}
+
+
+def _order(feature: str, releases: Sequence[Release]) -> NDArray[np.intp] | None:
+    """The order of the feature's cells, where its values have one."""
+    schema = next(release.schema for release in releases if release.columns[0] == feature)
+    return None if schema is None else cell_order(schema[feature])
 
 
 def _raw_draw(release: Release, method: Method) -> bool:
