@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import InvalidArgument
-from .beta_normal import Observed, beta_posteriors
+from .beta import Proportions, beta_posterior
 from .one_table import estimate
 from .strengths import STRENGTHS, row_strengths
 from .values import FloatArray, NoisyCounts
@@ -79,15 +79,17 @@ def estimate_conditional(
     # Spread each row's difference to its estimated total over its cells: their noise loses that component.
     shifted = values + ((totals - values.sum(axis=1)) / categories)[:, None]
     variance = noisy.variance * (1 - 1 / categories) + row_variance / categories**2
-    observed = Observed(
+    known = Proportions(
         values=shifted.ravel(),
         totals=np.repeat(totals, categories),
-        prior=np.tile(pooled, strata),
+        means=np.tile(pooled, strata),
         variance=np.repeat(np.maximum(variance, 1e-9 * noisy.variance), categories),
         slope=noisy.slope,
     )
     shape = (STRENGTHS.size, strata, categories)
-    means, variances, evidence = (each.reshape(shape) for each in beta_posteriors(observed, STRENGTHS))
+    found = beta_posterior(known)
+    means, variances = found.mean.reshape(shape), found.variance.reshape(shape)
+    evidence = found.log_evidence.reshape(shape)
     # What the prior says counts V/V_prior; its own error enters the rows' errors with the square of that.
     prior_variance = pooled * (1 - pooled) / (STRENGTHS[:, None, None] + 1)
     share = np.ones(shape)

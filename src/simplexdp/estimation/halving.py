@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .beta_normal import Observed, posteriors
-from .strengths import STRENGTHS, bayes_factors, table_strengths
+from .beta import Proportions, beta_posteriors
+from .strengths import bayes_factors, table_strengths
 from .values import FloatArray, NoisyCounts
 
 Order = NDArray[np.intp]
@@ -23,7 +23,7 @@ Order = NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Halved:
+class Shares:
     """One feature: E θ and E θ², classes × values, and ln of the Bayes factor against no difference of the classes."""
 
     mean: FloatArray
@@ -48,7 +48,7 @@ def halve(
     marginals: Sequence[FloatArray],
     counts: FloatArray,
     variances: FloatArray,
-) -> list[Halved]:
+) -> list[Shares]:
     """Estimate the conditional tables of features with ordered values.
 
     Args:
@@ -70,17 +70,20 @@ def halve(
     ]
     while nodes:
         observed = [_observed(node, tables[node.feature], marginals[node.feature], counts, variances) for node in nodes]
-        mean, variance, log_evidence = (np.array(part) for part in posteriors(observed, STRENGTHS))
+        found = beta_posteriors(observed)
+        mean = np.array([each.mean for each in found])
+        variance = np.array([each.variance for each in found])
+        log_evidence = np.array([each.log_evidence for each in found])
         # The last class follows from the pooled marginal: count the free ones.
         rows = log_evidence.transpose(0, 2, 1) * (max(classes - 1, 1) / classes)
         weights = table_strengths(rows)
         low = np.einsum("njt,ntj->nj", weights, mean)
         low_second = np.einsum("njt,ntj->nj", weights, mean**2 + variance)
-        found = bayes_factors(rows, weights)
+        factors = bayes_factors(rows, weights)
         deeper: list[_Node] = []
         for i, node in enumerate(nodes):
             k = node.feature
-            evidence[k] += found[i]
+            evidence[k] += factors[i]
             sides = (
                 (node.cells[: node.cut], low[i], low_second[i]),
                 (node.cells[node.cut :], 1 - low[i], 1 - 2 * low[i] + low_second[i]),
@@ -94,7 +97,7 @@ def halve(
                     deeper.append(_Node(feature=k, cells=cells, cut=cut, mean=first, second=second))
         nodes = deeper
     return [
-        Halved(mean=mean, second=second, evidence=float(each))
+        Shares(mean=mean, second=second, evidence=float(each))
         for mean, second, each in zip(means, seconds, evidence, strict=True)
     ]
 
@@ -107,17 +110,17 @@ def _cut(marginal: FloatArray) -> int:
 
 def _observed(
     node: _Node, table: NoisyCounts, marginal: FloatArray, counts: FloatArray, variances: FloatArray
-) -> Observed:
+) -> Proportions:
     """The noisy count of the lower side in each class, its difference to the node's estimated count spread evenly."""
     low, high = node.cells[: node.cut], node.cells[node.cut :]
     below, above = table.values[low].sum(axis=0), table.values[high].sum(axis=0)
     part = low.size / node.cells.size
     total = counts * node.mean
     uncertain = counts**2 * np.maximum(node.second - node.mean**2, 0.0) + variances * node.mean**2
-    return Observed(
+    return Proportions(
         values=below + (total - below - above) * part,
         totals=total,
-        prior=np.full(counts.size, marginal[low].sum() / marginal[node.cells].sum()),
+        means=np.full(counts.size, marginal[low].sum() / marginal[node.cells].sum()),
         variance=table.variance * low.size * high.size / node.cells.size + uncertain * part**2,
         slope=table.slope,
     )

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from .beta_normal import Observed, posteriors
-from .halving import Order, halve
-from .strengths import STRENGTHS, bayes_factors, softmax, table_strengths
+from .beta import Proportions, beta_posteriors
+from .halving import Order, Shares, halve
+from .strengths import bayes_factors, softmax, table_strengths
 from .values import FloatArray, NoisyCounts
 
 MARGINAL_STRENGTHS = np.array([0.5, 1, 2, 4, 8, 16, 32, 64, 256])
@@ -56,54 +56,67 @@ def estimate_strata(
     """
     consistent = [_consistent(table, counts, variances) for table in tables]
     marginals = _marginals(tables, float(counts.sum()))
-    classes = counts.size
-    means, spreads, evidences = posteriors(
-        [
-            Observed(
-                values=values.ravel(),
-                totals=np.repeat(counts, len(table.values)),
-                prior=np.tile(marginal, classes),
-                variance=np.repeat(variance, len(table.values)),
-                slope=table.slope,
-            )
-            for table, marginal, (values, variance) in zip(tables, marginals, consistent, strict=True)
-        ],
-        STRENGTHS,
-    )
-    rows = []
-    for evidence in evidences:
-        values = evidence.shape[1] // classes
-        # The last value of a row and the last class follow from the totals: count the free ones.
-        free = max(classes - 1, 1) / classes * max(values - 1, 1) / values
-        rows.append(evidence.reshape(len(STRENGTHS), classes, values).sum(axis=2).T * free)
-    weights = table_strengths(np.array(rows))
-    shares, seconds = [], []
-    for weight, means_, spreads_ in zip(weights, means, spreads, strict=True):
-        mean, variance = (a.reshape(len(STRENGTHS), classes, -1) for a in (means_, spreads_))
-        shares.append(np.einsum("jt,tjc->jc", weight, mean))
-        seconds.append(np.einsum("jt,tjc->jc", weight, mean**2 + variance))
-    ordered = [k for k, order in enumerate(orders or ()) if order is not None and order.size > 2]
+    found = _flat(consistent, [table.slope for table in tables], marginals, counts)
+    ordered = {k: order for k, order in enumerate(orders or ()) if order is not None and order.size > 2}
     if ordered:
-        flat = bayes_factors(np.array(rows), weights)[ordered]
-        halved = halve(
-            [tables[k] for k in ordered],
-            [order for order in orders or () if order is not None and order.size > 2],
-            [marginals[k] for k in ordered],
-            counts,
-            variances,
-        )
-        for k, part, found in zip(ordered, _order_weights([h.evidence for h in halved] - flat), halved, strict=True):
-            shares[k] = part * found.mean + (1 - part) * shares[k]
-            seconds[k] = part * found.second + (1 - part) * seconds[k]
+        chosen = [tables[k] for k in ordered]
+        halved = halve(chosen, list(ordered.values()), [marginals[k] for k in ordered], counts, variances)
+        odds = np.array([each.evidence - found[k].evidence for k, each in zip(ordered, halved, strict=True)])
+        for k, each, part in zip(ordered, halved, _order_weights(odds), strict=True):
+            found[k] = Shares(
+                mean=part * each.mean + (1 - part) * found[k].mean,
+                second=part * each.second + (1 - part) * found[k].second,
+                evidence=each.evidence,
+            )
     conditionals, reliability = [], []
-    for share, second, table, (_, noise) in zip(shares, seconds, tables, consistent, strict=True):
-        spread = np.maximum(second - share**2, 0.0)
+    for shares, table, (_, noise) in zip(found, tables, consistent, strict=True):
+        spread = np.maximum(shares.second - shares.mean**2, 0.0)
         size = counts[:, None]
-        around = noise[:, None] + (1 + table.slope) * size * share + 0.25
+        around = noise[:, None] + (1 + table.slope) * size * shares.mean + 0.25
         reliability.append(np.clip(spread * size**2 / around, 0.0, 1.0))
-        kept = np.maximum(share, LEAST)
+        kept = np.maximum(shares.mean, LEAST)
         conditionals.append(kept / kept.sum(axis=1, keepdims=True))
     return Strata(conditionals=tuple(conditionals), marginals=tuple(marginals), reliability=tuple(reliability))
+
+
+def _flat(
+    consistent: Sequence[tuple[FloatArray, FloatArray]],
+    slopes: Sequence[float],
+    marginals: Sequence[FloatArray],
+    counts: FloatArray,
+) -> list[Shares]:
+    """Every value by itself: θ_kj ~ Dirichlet(τ_kj m_k)."""
+    classes = counts.size
+    posteriors = beta_posteriors(
+        [
+            Proportions(
+                values=values.ravel(),
+                totals=np.repeat(counts, marginal.size),
+                means=np.tile(marginal, classes),
+                variance=np.repeat(variance, marginal.size),
+                slope=slope,
+            )
+            for (values, variance), slope, marginal in zip(consistent, slopes, marginals, strict=True)
+        ]
+    )
+    rows = []
+    for posterior, marginal in zip(posteriors, marginals, strict=True):
+        # The last value of a row and the last class follow from the totals: count the free ones.
+        free = max(classes - 1, 1) / classes * max(marginal.size - 1, 1) / marginal.size
+        rows.append(posterior.log_evidence.reshape(-1, classes, marginal.size).sum(axis=2).T * free)
+    evidence = np.array(rows)
+    weights = table_strengths(evidence)
+    found = []
+    for posterior, weight, factor in zip(posteriors, weights, bayes_factors(evidence, weights), strict=True):
+        mean, variance = (part.reshape(weight.shape[1], classes, -1) for part in (posterior.mean, posterior.variance))
+        found.append(
+            Shares(
+                mean=np.einsum("jt,tjc->jc", weight, mean),
+                second=np.einsum("jt,tjc->jc", weight, mean**2 + variance),
+                evidence=float(factor),
+            )
+        )
+    return found
 
 
 def _consistent(table: NoisyCounts, counts: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -122,19 +135,19 @@ def _marginals(tables: Sequence[NoisyCounts], total: float) -> list[FloatArray]:
         cells = sums.size
         noise = table.values.shape[1] * table.variance * max(1 - 1 / cells, 1e-9)
         columns.append(
-            Observed(
+            Proportions(
                 values=sums + (total - sums.sum()) / cells,
                 totals=np.full(cells, total),
-                prior=np.full(cells, 1 / cells),
+                means=np.full(cells, 1 / cells),
                 variance=np.full(cells, noise),
                 slope=table.slope,
             )
         )
-    means, _, evidences = posteriors(columns, MARGINAL_STRENGTHS)
     marginals = []
-    for mean, evidence in zip(means, evidences, strict=True):
-        free = max(mean.shape[1] - 1, 1) / mean.shape[1]
-        share = np.maximum(softmax(evidence.sum(axis=1) * free) @ mean, LEAST)
+    for posterior in beta_posteriors(columns, MARGINAL_STRENGTHS):
+        cells = posterior.mean.shape[1]
+        weights = softmax(posterior.log_evidence.sum(axis=1) * (max(cells - 1, 1) / cells))
+        share = np.maximum(weights @ posterior.mean, LEAST)
         marginals.append(share / share.sum())
     return marginals
 
