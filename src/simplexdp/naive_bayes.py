@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from .budget import Budget, Neighbours
 from .counting import Progress, can_be_read_again
-from .counting.api import open_source
-from .counting.codes import is_codes, open_codes
 from .counting.plan import column_spec
+from .counting.rows import encode_rows
 from .counting.run import BatchEncoder
-from .counting.source import Request, guarded
 from .errors import InvalidArgument
 from .estimation import Method
 from .estimation.classes import pooled_classes
@@ -138,7 +136,9 @@ def fit_naive_bayes(
     weights, biases = reweighted(
         Scores.of(tables.strata, tables.classes, tables.total),
         float(model.weights[0]),
-        lambda: encoded_records(source, schema, [*names, target]),
+        lambda: (
+            ([block[name] for name in names], block[target]) for block in encode_rows(source, schema, [*names, target])
+        ),
         sums,
         randomness,
     )
@@ -182,27 +182,6 @@ def auto_split(schema: Schema, features: Sequence[str], target: str) -> list[flo
     Few different noises compose faster.
     """
     return [2.0 ** (round(math.log2(math.prod(schema.shape((name, target))))) / 2) for name in features]
-
-
-def encoded_records(
-    source: Any, schema: Schema, names: Sequence[str], rows: int = 1 << 16
-) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any]]]:
-    """Cell numbers of all rows, block by block: the columns named, of which the last is apart. **Private**."""
-    specs = tuple(column_spec(schema[name]) for name in names)
-    request = Request(specs=specs, person=None, rows=rows)
-    if is_codes(source):
-        for block in open_codes(source, schema, request)[0]:
-            yield list(block.codes[:-1]), block.codes[-1]
-        return
-    opened = open_source(source, request)
-    encoder = BatchEncoder(specs, None, rows)
-    try:
-        for part in opened.parts:
-            for batch in guarded(part.batches, part.label):
-                for block in encoder.blocks(batch, part.label):
-                    yield list(block.codes[:-1]), block.codes[-1]
-    finally:
-        opened.close()
 
 
 def encode_batches(
