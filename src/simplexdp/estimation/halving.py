@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .beta import Proportions, beta_posteriors
-from .strengths import bayes_factors, table_strengths
+from .strengths import STRENGTH_PRIOR, bayes_factors, table_strengths
 from .values import FloatArray, NoisyCounts
 
 Order = NDArray[np.intp]
 """Cell numbers of a feature in increasing order of their values."""
+
+
+NO_CHANGE = 0.6
+"""Prior probability that a cut says nothing about the class: of many cuts few matter."""
+CUT_PRIOR = (1 - NO_CHANGE) * STRENGTH_PRIOR
+CUT_PRIOR[-1] += NO_CHANGE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,10 +82,10 @@ def halve(
         log_evidence = np.array([each.log_evidence for each in found])
         # The last class follows from the pooled marginal: count the free ones.
         rows = log_evidence.transpose(0, 2, 1) * (max(classes - 1, 1) / classes)
-        weights = table_strengths(rows)
+        weights = table_strengths(rows, CUT_PRIOR)
         low = np.einsum("njt,ntj->nj", weights, mean)
         low_second = np.einsum("njt,ntj->nj", weights, mean**2 + variance)
-        factors = bayes_factors(rows, weights)
+        factors = bayes_factors(rows, weights, CUT_PRIOR)
         deeper: list[_Node] = []
         for i, node in enumerate(nodes):
             k = node.feature

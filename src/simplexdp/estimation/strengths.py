@@ -31,28 +31,28 @@ def row_strengths(log_evidence: FloatArray) -> FloatArray:
     return weights
 
 
-def table_strengths(log_evidence: FloatArray) -> FloatArray:
+def table_strengths(log_evidence: FloatArray, prior: FloatArray = STRENGTH_PRIOR) -> FloatArray:
     """Posterior weights of each row of each table, (tables, rows, strengths): population → table → row, by EM."""
     tables, rows, _ = log_evidence.shape
     whole = log_evidence.sum(axis=1)
-    population = STRENGTH_PRIOR
+    population = prior
     for _ in range(30):
         weights = softmax(whole + np.log(population))
-        population = (weights.sum(axis=0) + HYPER_WEIGHT * STRENGTH_PRIOR) / (tables + HYPER_WEIGHT)
+        population = (weights.sum(axis=0) + HYPER_WEIGHT * prior) / (tables + HYPER_WEIGHT)
     by_table = np.tile(population, (tables, 1))
     weights = softmax(log_evidence + np.log(by_table)[:, None])
     for _ in range(20):
-        population = (weights.sum(axis=(0, 1)) + HYPER_WEIGHT * STRENGTH_PRIOR) / (tables * rows + HYPER_WEIGHT)
+        population = (weights.sum(axis=(0, 1)) + HYPER_WEIGHT * prior) / (tables * rows + HYPER_WEIGHT)
         by_table = (weights.sum(axis=1) + TABLE_WEIGHT * population) / (rows + TABLE_WEIGHT)
         weights = softmax(log_evidence + np.log(by_table)[:, None])
     return weights
 
 
-def bayes_factors(log_evidence: FloatArray, weights: FloatArray) -> FloatArray:
+def bayes_factors(log_evidence: FloatArray, weights: FloatArray, prior: FloatArray = STRENGTH_PRIOR) -> FloatArray:
     """ln of how much better each table, (tables, rows, strengths), is explained by free strengths than by τ = ∞.
 
     The strengths are weighed half by what all rows say and half by the prior.
     """
-    population = (weights.mean(axis=(0, 1)) + STRENGTH_PRIOR) / 2
+    population = (weights.mean(axis=(0, 1)) + prior) / 2
     free = np.logaddexp.reduce(log_evidence + np.log(population), axis=-1)
     return np.asarray((free - log_evidence[..., -1]).sum(axis=1))
