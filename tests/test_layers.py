@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"estimation", "utility"},
     {"models"},
     {"planning", "pipeline", "forecast", "ledger", "naive_bayes", "reweighting"},
-    {"cli", "learn", "network", "pgmpy", "plots", "report", "summary", "synthetic", "__init__"},
+    {"cli", "learn", "network", "pgmpy", "plots", "report", "summary", "synthetic", "__init__", "__main__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]
 FORBIDDEN = [

@@ -38,3 +38,9 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = f"import sys, simplexdp; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_python_dash_m_runs_the_command_line() -> None:
+    done = subprocess.run([sys.executable, "-m", "simplexdp", "--version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.strip() == f"simplexdp {simplexdp.__version__}"

@@ -29,7 +29,7 @@ def mechanisms() -> list[type]:
 
 
 def test_the_known_mechanisms_are_found() -> None:
-    assert {"Dirichlet", "Gaussian", "Laplace", "Polya"} <= {item.__name__ for item in mechanisms()}
+    assert {"BalancedLaplace", "Dirichlet", "Gaussian", "Laplace", "Polya"} <= {item.__name__ for item in mechanisms()}
 
 
 @pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda item: item.__name__)

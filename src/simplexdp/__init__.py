@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .forecast import plan
     from .learn import NaiveBayes
     from .ledger import Ledger
-    from .mechanisms import Dirichlet, Draw, Gaussian, Laplace, Polya
+    from .mechanisms import BalancedLaplace, Dirichlet, Draw, Gaussian, Laplace, Polya
     from .models import Certificate, Release
     from .network import BayesianNetwork
     from .pipeline import release, release_distribution
@@ -33,7 +33,7 @@ _HOMES = {
     "forecast": ("plan",),
     "learn": ("NaiveBayes",),
     "ledger": ("Ledger",),
-    "mechanisms": ("Dirichlet", "Draw", "Gaussian", "Laplace", "Polya"),
+    "mechanisms": ("BalancedLaplace", "Dirichlet", "Draw", "Gaussian", "Laplace", "Polya"),
     "models": ("Certificate", "Release"),
     "network": ("BayesianNetwork",),
     "pipeline": ("release", "release_distribution"),
@@ -55,6 +55,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "BalancedLaplace",
     "BayesianNetwork",
     "Budget",
     "Categories",

@@ -18,7 +18,7 @@ from scipy.special import xlogy
 from .budget import Budget, Neighbours, check_positive, check_whole
 from .errors import Infeasible, InvalidArgument
 from .estimation import Method
-from .mechanisms import Dirichlet
+from .mechanisms import BalancedLaplace, Dirichlet
 from .mechanisms.base import checked_counts
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
@@ -29,7 +29,7 @@ from .schema import Schema
 from .utility import tail_bound
 
 Tables = Sequence[Sequence[str] | int]
-COMPARED: tuple[MechanismName, ...] = ("laplace", "gaussian", "polya", "dirichlet")
+COMPARED: tuple[MechanismName, ...] = ("balanced-laplace", "laplace", "gaussian", "polya", "dirichlet")
 _FEW = 2_000
 """Cells up to which a stand-in table is simulated as it is; larger ones are cut to this many with the same mean."""
 
@@ -98,7 +98,7 @@ def plan(
     >>> from simplexdp import Budget, plan
     >>> forecast = plan([6], budget=Budget(epsilon=1, delta=1e-5), total=1283)
     >>> forecast.best, forecast.tables[0].mechanism
-    ('laplace', 'Laplace(scale=1.99995)')
+    ('balanced-laplace', 'BalancedLaplace(scale=1.99995, cells=6)')
 
     Args:
         tables: the columns of each table (with `schema`), or the number of cells of each.
@@ -151,7 +151,7 @@ def plan(
         try:
             compared[name] = float(np.mean(losses(made(name))))
         except Infeasible:
-            continue  # a Dirichlet draw needs a public total
+            continue  # a Dirichlet draw and balanced noise need a public total
     raw: float | None = None
     theorem2: float | None = None
     if public and alternatives:
@@ -260,6 +260,8 @@ def _simulate(
 
 
 def _noise(mechanism: AnyMechanism) -> float:
+    if isinstance(mechanism, BalancedLaplace):
+        return math.sqrt(mechanism.noise_variance)
     _, variance, _ = mechanism.unbiased(np.ones(2), 2.0)
     return math.sqrt(variance)
 

@@ -142,7 +142,7 @@ def release(
     >>> from simplexdp import Budget, release
     >>> published = release([119, 74, 618, 272, 13, 187], budget=Budget(epsilon=1, delta=1e-5), entropy=1)
     >>> published
-    Release(shape=(6,), Laplace(scale=1.99995), replace-one, row, NOT PRIVATE)
+    Release(shape=(6,), BalancedLaplace(scale=1.99995, cells=6), replace-one, row, NOT PRIVATE)
     >>> bool(abs(published.probabilities.sum() - 1) < 1e-12)
     True
 

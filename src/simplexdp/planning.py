@@ -12,7 +12,7 @@ from .accounting import PrivacyLoss
 from .accounting.conversion import best_order, rdp_for_epsilon
 from .budget import Budget, Neighbours, check_neighbours
 from .errors import Infeasible, InvalidArgument
-from .mechanisms import Dirichlet, Gaussian, Laplace, NoNoise, Polya
+from .mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, NoNoise, Polya
 from .mechanisms.auto import choose
 from .mechanisms.base import Mechanism
 from .mechanisms.dirichlet import zipf_profile
@@ -20,10 +20,10 @@ from .mechanisms.registry import AnyMechanism
 from .mechanisms.sums import ExtraKind, GaussianTables, NoisySum, extra
 from .models.guarantee import Guarantee, pure_loss
 from .numerics.roots import smallest_that_fits
-from .sampling.discrete import MOST
+from .sampling.discrete import MOST, MOST_CELLS
 from .tables import Unit
 
-MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "none"]
+MechanismName = Literal["auto", "polya", "dirichlet", "gaussian", "laplace", "balanced-laplace", "none"]
 Calibration = Literal["exact", "algorithm1"]
 Split = Literal["equal", "cells"] | Sequence[float] | Mapping[str, float]
 SplitRule = Callable[[float | None], Split]
@@ -101,8 +101,10 @@ def plan_tables(
     elif calibration == "algorithm1":
         mechanisms = _algorithm1(sizes, budget, mechanism, neighbours, split, columns, total, rows, pure)
     elif calibration == "exact":
+        if mechanism == "balanced-laplace":
+            _check_balanced(neighbours, unit, max(sizes))
         family = _Family.of(mechanism, budget, len(sizes), neighbours, total, max(sizes), rows)
-        mechanisms = family.calibrate(budget, shares(split, sizes, columns), neighbours, rows, pure, extras)
+        mechanisms = family.calibrate(budget, shares(split, sizes, columns), sizes, neighbours, rows, pure, extras)
     else:
         raise InvalidArgument("calibration", "'exact' or 'algorithm1'", got=calibration)
     guarantee = Guarantee(
@@ -124,11 +126,25 @@ def plan_tables(
     )
 
 
+def _check_balanced(neighbours: Neighbours, unit: Unit, cells: int) -> None:
+    """Balanced noise leaves the total as it is: only for a public total, and for tables that it is drawn for."""
+    if neighbours != "replace-one" or unit != "row":
+        raise Infeasible(
+            "balanced Laplace noise publishes the total, so it needs a public one: replace-one with rows as the unit. "
+            "Use Laplace noise otherwise."
+        )
+    if cells > MOST_CELLS:
+        raise Infeasible(
+            f"balanced Laplace noise is drawn for up to {MOST_CELLS} cells. Use Laplace noise for larger tables: it is "
+            "hardly more there."
+        )
+
+
 def _check_drawable(mechanism: Mechanism) -> None:
     """Refuse what the exact sampler could not draw, before anything is paid for."""
     if isinstance(mechanism, Gaussian | NoisySum):
         scale = Fraction(mechanism.variance)
-    elif isinstance(mechanism, Laplace):
+    elif isinstance(mechanism, Laplace | BalancedLaplace):
         scale = mechanism.rational_scale
     else:
         return
@@ -196,20 +212,23 @@ class _Family:
             return cls(name)
         return cls(chosen.name, float(getattr(chosen, "r", 1.0)))
 
-    def at(self, variance: float) -> AnyMechanism:
-        """The member with about this noise variance at an empty cell."""
+    def at(self, variance: float, cells: int) -> AnyMechanism:
+        """The member with about this noise variance at an empty cell; balanced noise has that of equal scale."""
         if self.name == "polya":
             return Polya(r=int(self.r), alpha=max(1, math.ceil(variance * self.r**2 / 2)))
         if self.name == "dirichlet":
             return Dirichlet(r=self.r, alpha=variance * self.r**2)
         if self.name == "gaussian":
             return Gaussian(sigma=math.sqrt(variance))
+        if self.name == "balanced-laplace":
+            return BalancedLaplace(scale=math.sqrt(variance / 2), cells=cells)
         return Laplace(scale=math.sqrt(variance / 2))
 
     def calibrate(
         self,
         budget: Budget,
         parts: list[float],
+        sizes: Sequence[int],
         neighbours: Neighbours,
         rows: int,
         pure: tuple[float, ...],
@@ -217,12 +236,15 @@ class _Family:
     ) -> list[AnyMechanism | NoisySum | GaussianTables]:
         """Noise variances in inverse proportion to the shares, all as small as the budget allows."""
         n = len(parts)
-        if not pure and not extras and max(parts) - min(parts) < 1e-12:
+        alike = self.name != "balanced-laplace" or len(set(sizes)) == 1  # its loss depends on the cells
+        if alike and not pure and not extras and max(parts) - min(parts) < 1e-12:
             settings: dict[str, Any] = {"tables": n, "neighbours": neighbours, "rows": rows}
             if self.name == "polya":
                 return [Polya.calibrate(budget, r=int(self.r), **settings)] * n
             if self.name == "dirichlet":
                 return [Dirichlet.calibrate(budget, r=self.r, **settings)] * n
+            if self.name == "balanced-laplace":
+                return [BalancedLaplace.calibrate(budget, cells=sizes[0], **settings)] * n
             family: type[Gaussian] | type[Laplace] = Gaussian if self.name == "gaussian" else Laplace
             return [family.calibrate(budget, **settings)] * n
         before = sum((pure_loss(epsilon, neighbours) for epsilon in pure), PrivacyLoss.nothing(neighbours))
@@ -230,7 +252,7 @@ class _Family:
         left = 1 - math.fsum(share for _, share in extras)
 
         def members(scale: float) -> list[AnyMechanism | NoisySum | GaussianTables]:
-            tables = [self.at(scale / (n * part * left)) for part in parts]
+            tables = [self.at(scale / (n * part * left), size) for part, size in zip(parts, sizes, strict=True)]
             return [*tables, *(extra(kind, math.sqrt(scale / (n * share))) for kind, share in extras)]
 
         def excess(scale: float) -> float:

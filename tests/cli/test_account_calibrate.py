@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from simplexdp import Budget, Dirichlet, Polya
+from simplexdp import BalancedLaplace, Budget, Dirichlet, Polya
 from simplexdp.cli import app, main
 from simplexdp.errors import SimplexDPError
 
@@ -58,10 +58,22 @@ def test_account_of_every_mechanism(arguments: list[str]) -> None:
     assert "guaranteed" in run("account", *arguments)
 
 
+def test_account_of_balanced_noise() -> None:
+    arguments = ["account", "balanced-laplace", "--scale", "5", "--cells", "3"]
+    found = json.loads(run(*arguments, "--json"))
+    assert found["parameters"] == {"scale": 5.0, "cells": 3}
+    views = {view["view"]: view for view in found["views"]}
+    assert views["δ at ε = 0.1"]["upper"] == BalancedLaplace(scale=5.0, cells=3).loss().delta(0.1)
+
+
 def test_calibrate_as_json() -> None:
     found = json.loads(run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--r", "3", "--json"))
     results = {result["choice"]: result for result in found["results"]}
-    assert set(results) == {"auto", "polya", "gaussian", "laplace", "dirichlet", "the paper's Algorithm 1"}
+    names = {"auto", "polya", "gaussian", "laplace", "balanced-laplace", "dirichlet", "the paper's Algorithm 1"}
+    assert set(results) == names
+    assert results["auto"]["parameters"] == results["balanced-laplace"]["parameters"]
+    other = json.loads(run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--neighbours", "add-remove", "--json"))
+    assert {result["choice"] for result in other["results"]} == names - {"balanced-laplace"}
     assert results["polya"]["parameters"] == str(Polya(r=3, alpha=124))
     assert all(0 < result["spent"] <= 1 for result in results.values())
     assert results["dirichlet"]["spent"] > 1 - 1e-6
@@ -73,7 +85,7 @@ def test_calibrate_as_text_and_for_a_renyi_budget() -> None:
     assert str(Budget.rdp(order=5, epsilon=1)) in text
     assert "Algorithm 1" in text
     assert "100.0000%" in text
-    for mechanism in ("auto", "polya", "gaussian", "laplace"):
+    for mechanism in ("auto", "polya", "gaussian", "laplace", "balanced-laplace"):
         assert "100" in run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", mechanism, "--tables", "3")
 
 
@@ -90,6 +102,10 @@ WRONG = [
     ["account", "nothing"],
     ["account", "polya", "--r", "1.5", "--alpha", "3"],
     ["account", "laplace", "--scale", "3", "--neighbours", "swap"],
+    ["account", "balanced-laplace", "--scale", "3"],
+    ["account", "balanced-laplace", "--scale", "3", "--cells", "4", "--neighbours", "add-remove"],
+    ["calibrate", "--epsilon", "1", "--delta", "1e-5", "--mechanism", "balanced-laplace", "--neighbours", "add-remove"],
+    ["audit", "--mechanism", "balanced-laplace", "--neighbours", "add-remove"],
     ["account", "laplace", "--scale", "3", "--epsilon", "-1"],
     ["calibrate"],
     ["calibrate", "--epsilon", "1"],

@@ -15,7 +15,7 @@ def test_the_plan_of_the_library_as_json(work, simplexdp):
     assert ran.data["expected_kl"] == pytest.approx(expected.expected_kl)
     assert ran.data["raw_dirichlet"] == pytest.approx(expected.raw_dirichlet)
     assert ran.data["theorem2"] > ran.data["raw_dirichlet"]
-    assert ran.data["alternatives"].keys() == {"laplace", "gaussian", "polya", "dirichlet"}
+    assert ran.data["alternatives"].keys() == {"balanced-laplace", "laplace", "gaussian", "polya", "dirichlet"}
 
 
 def test_the_text_names_every_table(work, simplexdp):

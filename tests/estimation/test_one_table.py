@@ -175,3 +175,15 @@ def test_bad_requests_are_refused() -> None:
         estimate(noisy, "clip").intervals(0.9, kind="posterior")
     with pytest.raises(InvalidArgument, match="`level`"):
         estimate(noisy).intervals(1.0)
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.7, 2.0, 11.0])
+def test_intervals_of_whole_numbers_count_the_discrete_tail(scale: float) -> None:
+    """The reach h is the smallest whole number with Pr[|x| > h] ≤ 5 %, by enumeration of the discrete law."""
+    x = np.arange(1, 2000)
+    mass = 2 * np.exp(-x / scale)
+    beyond = np.append(np.cumsum(mass[::-1])[::-1], 0.0) / (1 + mass.sum())  # Pr[|x| > h] at h = 0, 1, …
+    reach = int(np.argmax(beyond <= 0.05))
+    noisy = NoisyCounts(values=np.array([50.0, 50.0]), variance=2 * scale**2, total=100, noise="laplace")
+    lower, upper = estimate(noisy, "raw").intervals(0.95, kind="frequentist")
+    np.testing.assert_allclose((lower, upper), np.array([[50 - reach] * 2, [50 + reach] * 2]) / 100)

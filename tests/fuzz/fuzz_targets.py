@@ -171,7 +171,8 @@ def _count(name: str, data: bytes) -> None:
 WORDS = (
     "account calibrate ledger schema show verify export create check draft json-schema --epsilon --delta --order "
     "--mechanism --tables --neighbours --r --alpha --json --total --cells --anchor --out --dataset --help --version "
-    "1 0 -1 0.5 1e-5 5 nan inf 1e309 1e-320 true polya gaussian dirichlet laplace all replace-one add-remove "
+    "1 0 -1 0.5 1e-5 5 nan inf 1e309 1e-320 true polya gaussian dirichlet laplace balanced-laplace all "
+    "replace-one add-remove "
     "L S . / ../x /dev/null \x1b[2J [red] é 🙂"
 )
 VOCABULARY = (*WORDS.split(" "), "", " ", "x" * 300)
@@ -281,7 +282,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 HOSTILE: tuple[object, ...] = (
     None, True, 0, -1, 1, 2**63, 10**400, 0.5, 1e308, 5e-324, "", "x", "nan", "\x00", "\ud800", [], {}, [[]], [None],
-    "no", "laplace", "dirichlet", "none", "add-remove", "person", "posterior-mean", "raw", 3, 7, [1, 2], {"a": 1},
+    "no", "laplace", "balanced-laplace", "dirichlet", "none", "add-remove", "person", "posterior-mean", "raw", 3, 7,
+    [1, 2], {"a": 1},
 )  # fmt: skip
 PIECES = (b"", b"\x00", b"\xff", b"-", b"0", b"9" * 25, b"e308", b"nan", b"[", b"]", b"{", b"}", b'"', b"'", b":", b",",
           b"\n", b"\r", b"  ", b"&a ", b"*a", b"!!python/object:os.system ", b"<<: ", b"null", b"true",

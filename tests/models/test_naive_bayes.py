@@ -201,7 +201,7 @@ def test_raw_estimates_of_a_dirichlet_draw_are_the_draw() -> None:
     np.testing.assert_allclose(model.class_probabilities, model.releases[1].values.sum(axis=0), rtol=1e-14)
 
 
-@pytest.mark.parametrize("mechanism", ["polya", "dirichlet", "gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["polya", "dirichlet", "gaussian", "laplace", "balanced-laplace"])
 @pytest.mark.parametrize("estimate", ["posterior-mean", "clip", "clip-tiny", "raw", "projection", "truncated-normal"])
 def test_every_mechanism_with_every_estimate(mechanism: Any, estimate: Any) -> None:
     model = fit(mechanism=mechanism, estimate=estimate, budget=Budget.rdp(order=5, epsilon=1.0))

@@ -19,7 +19,7 @@ from simplexdp.models.document import checksum
 
 COUNTS = (119, 74, 618, 272, 13, 187)
 BUDGET = Budget(epsilon=1.0, delta=1e-5)
-MECHANISMS = ["auto", "polya", "dirichlet", "gaussian", "laplace"]
+MECHANISMS = ["auto", "polya", "dirichlet", "gaussian", "laplace", "balanced-laplace"]
 
 
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, "none"])
@@ -84,6 +84,11 @@ def _renyi(name: str, parameters: dict[str, Any], order: int) -> mp.mpf:
         return 2 * mp.log(moment / mass) / w
     mantissa, exponent = math.frexp(parameters["scale"])
     t = 1 / (mp.mpf(math.ceil(mantissa * 2**36)) * mp.mpf(2) ** (exponent - 36))
+    if name == "balanced-laplace":
+        d, x = parameters["cells"], mp.coth(t)
+        most = mp.legendre(d - 2, x) / (-mp.expm1(-2 * t) * mp.legendre(d - 1, x))
+        rest = 1 - most * (1 + mp.exp(-2 * t))
+        return mp.log(most * (mp.exp(2 * w * t) + mp.exp(-2 * t * (1 + w))) + rest) / w
     moment = (mp.exp(w * t) + mp.exp(-t) * mp.exp(-w * t)) / (1 + mp.exp(-t))
     return 2 * mp.log(moment) / w
 

@@ -83,6 +83,7 @@ RUNS: list[tuple[ModuleType, Callable[[], NDArray[np.int64]]]] = [
     (polya, lambda: polya.negative_binomial(np.array([1, 5, 100, 35_000]), 2, Counting(1))),
     (polya, lambda: polya.negative_binomial(np.array([1, 5, 100, 35_000]), 1, Counting(1), upper=40_000)),
     (discrete, lambda: discrete.discrete_laplace(1000, Fraction(7, 3), Counting(1))),
+    (discrete, lambda: discrete.balanced_laplace(100, 5, Fraction(7, 3), Counting(1))),
     (discrete, lambda: discrete.discrete_gaussian(1000, Fraction(700, 3), Counting(1))),
 ]
 

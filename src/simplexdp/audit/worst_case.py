@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from ..budget import Neighbours, check_neighbours
 from ..errors import InvalidArgument
-from ..mechanisms import Dirichlet, Gaussian, Laplace, Mechanism, Polya
+from ..mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, Mechanism, Polya
 from ..sampling.entropy import Entropy
 from .evidence import FloatArray
 
@@ -38,7 +38,8 @@ class WorstCase:
     def tables(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The pair; the last cell of the Dirichlet mechanism under add-remove stands for the rest."""
         if check_neighbours(self.neighbours) == "replace-one":
-            return (1, 0), (0, 1)
+            empty = (0,) * (self.claimed.cells - 2) if isinstance(self.claimed, BalancedLaplace) else ()
+            return (1, 0, *empty), (0, 1, *empty)
         return ((1, REST), (0, REST)) if isinstance(self.claimed, Dirichlet) else ((1, 0), (0, 0))
 
     def scores(self, drawn: Mechanism, table: int, draws: int, entropy: Entropy) -> FloatArray:
@@ -47,6 +48,12 @@ class WorstCase:
         if isinstance(self.claimed, Dirichlet) and self.neighbours == "add-remove":
             values = drawn.draw(np.append(np.full(draws, counts[0]), counts[1]), entropy)
             return np.asarray(self._gamma_loss(values), dtype=np.float64)
+        if isinstance(self.claimed, BalancedLaplace):  # cells depend on each other: each table is drawn by itself
+            many = getattr(drawn, "draws", None)
+            values = (
+                many(counts, draws, entropy) if many else np.stack([drawn.draw(counts, entropy) for _ in range(draws)])
+            )
+            return self.loss(values[:, 0], values[:, 1])
         values = drawn.draw(np.tile(counts, (draws, 1)), entropy)
         return self.loss(values[:, 0], values[:, 1])
 
@@ -64,11 +71,11 @@ class WorstCase:
             return np.asarray(gammaln(x + m.alpha + m.r) - gammaln(x + m.alpha))
         if isinstance(m, Gaussian):
             return np.asarray((2 * x - 1) / (2 * float(m.variance)))
-        if isinstance(m, Laplace):
+        if isinstance(m, Laplace | BalancedLaplace):
             return np.asarray((np.abs(x) - np.abs(x - 1)) / float(m.rational_scale))
         raise InvalidArgument(
             "mechanism",
-            "Dirichlet, Polya, Gaussian or Laplace",
+            "Dirichlet, Polya, Gaussian, Laplace or BalancedLaplace",
             got=type(m).__name__,
             hint="For anything else use `audit` with your own pair of tables.",
         )

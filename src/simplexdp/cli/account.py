@@ -9,18 +9,19 @@ import typer
 from ..accounting import PrivacyLoss, Sensitivity
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
-from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
+from ..mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, Polya
 from ..numerics.roots import rounded
 from .options import Json, NeighboursOption, Tables, print_json, print_table
 
 
 def account(
-    mechanism: Annotated[str, typer.Argument(help="dirichlet, polya, gaussian or laplace.")],
+    mechanism: Annotated[str, typer.Argument(help="dirichlet, polya, gaussian, laplace or balanced-laplace.")],
     r: Annotated[float | None, typer.Option(help="Multiplier of the counts (dirichlet, polya).")] = None,
     alpha: Annotated[float | None, typer.Option(help="Prior of each cell (dirichlet, polya).")] = None,
     flips: Annotated[int, typer.Option(help="Heads have probability 2^-flips (polya).")] = 1,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation (gaussian).")] = None,
-    scale: Annotated[float | None, typer.Option(help="Scale (laplace).")] = None,
+    scale: Annotated[float | None, typer.Option(help="Scale (laplace, balanced-laplace).")] = None,
+    cells: Annotated[int | None, typer.Option(help="Cells of the table (balanced-laplace).")] = None,
     tables: Tables = 1,
     neighbours: NeighboursOption = "replace-one",
     epsilon: Annotated[list[float] | None, typer.Option(help="Show δ here; may be repeated.")] = None,
@@ -29,7 +30,7 @@ def account(
     as_json: Json = False,
 ) -> None:
     """The exact guarantee of a mechanism with given parameters."""
-    built = build(mechanism, r=r, alpha=alpha, flips=flips, sigma=sigma, scale=scale)
+    built = build(mechanism, r=r, alpha=alpha, flips=flips, sigma=sigma, scale=scale, cells=cells)
     relation = check_neighbours(neighbours)
     loss = tables * built.loss(relation)
     bound = tables * built.bound(Sensitivity(), relation) if isinstance(built, Dirichlet) else None
@@ -93,7 +94,8 @@ def build(
     flips: int = 1,
     sigma: float | None = None,
     scale: float | None = None,
-) -> Dirichlet | Polya | Gaussian | Laplace:
+    cells: int | None = None,
+) -> Dirichlet | Polya | Gaussian | Laplace | BalancedLaplace:
     """The mechanism that the options describe."""
 
     def need(name: str, value: float | None) -> float:
@@ -109,4 +111,6 @@ def build(
         return Gaussian(sigma=need("sigma", sigma))
     if mechanism == "laplace":
         return Laplace(scale=need("scale", scale))
-    raise InvalidArgument("mechanism", "dirichlet, polya, gaussian or laplace", got=mechanism)
+    if mechanism == "balanced-laplace":
+        return BalancedLaplace(scale=need("scale", scale), cells=need("cells", cells))  # type: ignore[arg-type]  # checked there
+    raise InvalidArgument("mechanism", "dirichlet, polya, gaussian, laplace or balanced-laplace", got=mechanism)

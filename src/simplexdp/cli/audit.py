@@ -13,7 +13,7 @@ from rich.progress import Progress
 from ..audit import audit_mechanism
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
-from ..mechanisms import Dirichlet, Gaussian, Laplace, Mechanism, Polya
+from ..mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, Mechanism, Polya
 from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
 
 
@@ -21,9 +21,12 @@ def audit(
     epsilon: Annotated[float, typer.Option(help="ε of the budget that the mechanism is calibrated to.")] = 1.0,
     delta: Annotated[float | None, typer.Option(help="δ of the budget; 1e-5 if neither δ nor order is given.")] = None,
     order: Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")] = None,
-    mechanism: Annotated[str, typer.Option(help="all, dirichlet, polya, gaussian or laplace.")] = "all",
+    mechanism: Annotated[
+        str, typer.Option(help="all, dirichlet, polya, gaussian, laplace or balanced-laplace.")
+    ] = "all",
     neighbours: NeighboursOption = "replace-one",
     r: Annotated[int, typer.Option(help="Multiplier of dirichlet and polya.", min=1)] = 3,
+    cells: Annotated[int, typer.Option(help="Cells of the table (balanced-laplace).", min=2)] = 3,
     draws: Annotated[int, typer.Option(help="Draws for each of the two tables.", min=1000)] = 1_000_000,
     at: Annotated[float | None, typer.Option(help="δ of the bound; by default where the draws prove most.")] = None,
     confidence: Annotated[float, typer.Option(help="Of each bound.")] = 0.95,
@@ -41,6 +44,8 @@ def audit(
         "gaussian": lambda: Gaussian.calibrate(budget, neighbours=relation),
         "laplace": lambda: Laplace.calibrate(budget, neighbours=relation),
     }
+    if relation == "replace-one" or mechanism == "balanced-laplace":
+        makers["balanced-laplace"] = lambda: BalancedLaplace.calibrate(budget, cells=cells, neighbours=relation)
     if mechanism != "all" and mechanism not in makers:
         raise InvalidArgument("--mechanism", "all, " + ", ".join(makers), got=mechanism)
     names = list(makers) if mechanism == "all" else [mechanism]

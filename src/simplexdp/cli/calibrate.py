@@ -10,24 +10,27 @@ import typer
 
 from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import Infeasible, InvalidArgument
-from ..mechanisms import Dirichlet, Gaussian, Laplace, Polya
+from ..mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, Polya
 from ..mechanisms.auto import choose
 from ..planning import plan_tables
+from ..sampling.discrete import MOST_CELLS
 from .options import Json, NeighboursOption, Tables, budget_from, number, print_json, print_table
 
-AnyMechanism = Dirichlet | Polya | Gaussian | Laplace
+AnyMechanism = Dirichlet | Polya | Gaussian | Laplace | BalancedLaplace
 
 
 def calibrate(
     epsilon: Annotated[float | None, typer.Option(help="ε of the budget.")] = None,
     delta: Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")] = None,
     order: Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")] = None,
-    mechanism: Annotated[str, typer.Option(help="all, auto, polya, dirichlet, gaussian or laplace.")] = "all",
+    mechanism: Annotated[
+        str, typer.Option(help="all, auto, polya, dirichlet, gaussian, laplace or balanced-laplace.")
+    ] = "all",
     tables: Tables = 1,
     neighbours: NeighboursOption = "replace-one",
     r: Annotated[float | None, typer.Option(help="Multiplier (dirichlet, polya); chosen if not given.")] = None,
     total: Annotated[float, typer.Option(help="Public number of records, for choosing r.")] = 1000,
-    cells: Annotated[int, typer.Option(help="Cells of a table, for choosing r.")] = 10,
+    cells: Annotated[int, typer.Option(help="Cells of a table, for choosing r and for balanced-laplace.")] = 10,
     as_json: Json = False,
 ) -> None:
     """The parameters that use the whole budget for a number of tables, and what the paper would choose."""
@@ -39,13 +42,17 @@ def calibrate(
         ),
         "gaussian": lambda: Gaussian.calibrate(budget, tables=tables, neighbours=relation),
         "laplace": lambda: Laplace.calibrate(budget, tables=tables, neighbours=relation),
+        "balanced-laplace": lambda: BalancedLaplace.calibrate(budget, cells=cells, tables=tables, neighbours=relation),
         "dirichlet": lambda: Dirichlet.calibrate(
             budget, tables=tables, neighbours=relation, r=r, total=total, cells=cells
         ),
     }
+    possible = set(makers)
+    if relation != "replace-one" or not 2 <= cells <= MOST_CELLS:
+        possible.remove("balanced-laplace")
     if mechanism != "all" and mechanism not in makers:
         raise InvalidArgument("--mechanism", "all, " + ", ".join(makers), got=mechanism)
-    names = list(makers) if mechanism == "all" else [mechanism]
+    names = [mechanism] if mechanism != "all" else [name for name in makers if name in possible]
     results = [_result(name, makers[name](), budget, tables, relation) for name in names]
     if "dirichlet" in names or mechanism == "all":
         results.append(_paper(budget, tables, relation, total, cells))
@@ -63,7 +70,12 @@ def calibrate(
     ]
     print_table(
         f"{budget} for {tables} table(s) under {relation}",
-        ["choice", "parameters", "noise at an empty cell", "of the budget spent"],
+        [
+            "choice",
+            "parameters",
+            "noise at an empty cell",
+            f"share of the budget's {'ε' if budget.delta is None else 'δ'}",
+        ],
         rows,
         note=f"r chosen for {total:g} records in {cells} cells where it was not given. "
         "noise: standard deviation in count units.",

@@ -26,7 +26,9 @@ NeighboursOption = Annotated[
 Epsilon = Annotated[float | None, typer.Option(help="ε of the budget.")]
 Delta = Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")]
 Order = Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")]
-MechanismOption = Annotated[str, typer.Option(help="auto, polya, dirichlet, gaussian, laplace or none (not private).")]
+MechanismOption = Annotated[
+    str, typer.Option(help="auto, polya, dirichlet, gaussian, laplace, balanced-laplace or none (not private).")
+]
 EstimateOption = Annotated[
     str, typer.Option(help="How probabilities are made from the draw: " + ", ".join(METHODS) + ".")
 ]

@@ -44,7 +44,7 @@ def estimate(noisy: NoisyCounts, method: Method = "posterior-mean") -> Estimate:
         counts, deviations, posterior = exact or many_cells(noisy)
     else:
         counts = METHODS[method](noisy).ravel()
-        deviations = np.sqrt(noisy.noise_variance(noisy.values.ravel()))
+        deviations = noisy.deviations
     shape = noisy.values.shape
     return Estimate(
         probabilities=_normalise(counts, noisy.likely_total).reshape(shape),

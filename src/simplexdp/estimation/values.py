@@ -12,6 +12,8 @@ from scipy.special import ndtr, ndtri
 
 from ..budget import check_fraction, check_positive
 from ..errors import InvalidArgument
+from ..mechanisms.balanced import BalancedLaplace
+from .balanced import balanced_reach
 
 FloatArray = NDArray[np.float64]
 NoiseShape = Literal["normal", "laplace"]
@@ -40,6 +42,8 @@ class NoisyCounts:
         total: the public number of records under replace-one; None under add-remove, where it is private
             and only the released values may speak of it.
         noise: "laplace" for two-sided exponential noise, "normal" for everything else.
+        balanced: whether Laplace noise is known to add up to zero. The likelihood is the same given the total; the
+            noise of a cell is smaller, which intervals and standard errors from the noise alone make use of.
     """
 
     values: FloatArray
@@ -47,6 +51,7 @@ class NoisyCounts:
     slope: float = 0.0
     total: float | None = None
     noise: NoiseShape = "normal"
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -67,6 +72,8 @@ class NoisyCounts:
             raise InvalidArgument("noise", "'normal' or 'laplace'", got=self.noise)
         if self.noise == "laplace" and self.slope > 0:
             raise InvalidArgument("slope", "0 for Laplace noise", got=self.slope)
+        if self.balanced and (self.noise != "laplace" or self.total is None):
+            raise InvalidArgument("balanced", "False without Laplace noise and a public total", got=True)
         if self.total is not None:
             object.__setattr__(self, "total", check_positive("total", self.total))
 
@@ -96,6 +103,14 @@ class NoisyCounts:
     def noise_variance(self, counts: FloatArray) -> FloatArray:
         """The noise variance at the given counts (negative ones are taken as 0)."""
         return self.variance + self.slope * np.maximum(counts, 0.0)
+
+    @property
+    def deviations(self) -> FloatArray:
+        """The standard deviation of the noise of each cell, flat, the values standing for the counts."""
+        if self.balanced:
+            law = BalancedLaplace(scale=self.scale / math.sqrt(2), cells=self.size)
+            return np.full(self.size, math.sqrt(law.noise_variance))
+        return np.sqrt(self.noise_variance(self.values.ravel()))
 
 
 class CellPosterior(Protocol):
@@ -158,7 +173,9 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     values = noisy.values.ravel()
     q = float(-ndtri(cell_error / 2))
     if noisy.noise == "laplace":
-        q = -math.log(cell_error) / math.sqrt(2)  # P(|noise| > x) = e^{−x/b}, b = deviation/√2
+        b = noisy.scale / math.sqrt(2)
+        reach = balanced_reach(b, noisy.size, cell_error) if noisy.balanced else _laplace_reach(values, b, cell_error)
+        q = reach / noisy.scale
     centre = values + q * q * noisy.slope / 2
     inside = noisy.variance + noisy.slope * values + (q * noisy.slope / 2) ** 2
     half = q * np.sqrt(np.maximum(inside, 0.0))
@@ -166,9 +183,16 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     if noisy.total is not None:
         return lower / noisy.total, upper / noisy.total
     sum_q = float(-ndtri((error - cell_error) / 2))
-    total, reach = float(values.sum()), sum_q * noisy.total_scale
-    least, most = total - reach, max(total + reach, 1.0)
+    total, around = float(values.sum()), sum_q * noisy.total_scale
+    least, most = total - around, max(total + around, 1.0)
     return lower / most, upper / least if least > 0 else np.ones_like(upper)
+
+
+def _laplace_reach(values: FloatArray, b: float, error: float) -> float:
+    """The smallest h with Pr[|noise| > h] ≤ error: e^{−h/b}, or 2 e^{−(h+1)/b} / (1 + e^{−1/b}) for whole numbers."""
+    if np.any(values != np.rint(values)):
+        return -b * math.log(error)
+    return max(0.0, math.ceil(-b * (math.log(error / 2) + math.log1p(math.exp(-1 / b))) - 1))
 
 
 def _hazard(x: FloatArray) -> FloatArray:

@@ -71,7 +71,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         domain: "declared", or "from-data" to read categories, bins and classes off the rows. No budget covers that:
             everything made so is marked not private.
         bins: with "from-data", the quantile bins of numeric features.
-        mechanism: "auto", "polya", "dirichlet", "gaussian", "laplace" or "none".
+        mechanism: "auto", "polya", "dirichlet", "gaussian", "laplace", "balanced-laplace" or "none".
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
         neighbours: "replace-one" or "add-remove".

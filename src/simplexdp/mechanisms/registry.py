@@ -6,23 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidArgument
+from ..sampling.discrete import MOST_CELLS
+from .balanced import BalancedLaplace
 from .dirichlet import Dirichlet
 from .noise import Gaussian, Laplace
 from .none import NoNoise
 from .polya import Polya
 
-AnyMechanism = Dirichlet | Polya | Gaussian | Laplace | NoNoise
+AnyMechanism = Dirichlet | Polya | Gaussian | Laplace | BalancedLaplace | NoNoise
 
 MECHANISMS: dict[str, type[AnyMechanism]] = {
     "polya": Polya,
     "dirichlet": Dirichlet,
     "gaussian": Gaussian,
     "laplace": Laplace,
+    "balanced-laplace": BalancedLaplace,
     "none": NoNoise,
 }
 
 
-LIMITS = {"sigma": (0.125, 1e12), "scale": (1e-3, 1e12), "r": (1e-9, 1e12), "alpha": (1e-9, 1e15), "flips": (1, 16)}
+LIMITS = {
+    "sigma": (0.125, 1e12),
+    "scale": (1e-3, 1e12),
+    "cells": (1, MOST_CELLS),
+    "r": (1e-9, 1e12),
+    "alpha": (1e-9, 1e15),
+    "flips": (1, 16),
+}
 """What a parameter in a file may be: wider than any use, narrow enough that its accounting cannot overflow."""
 
 

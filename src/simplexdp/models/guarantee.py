@@ -13,6 +13,7 @@ from ..accounting import PrivacyLoss
 from ..accounting.discrete import RandomisedResponseTerm
 from ..budget import Budget, Neighbours, check_neighbours, check_whole
 from ..errors import FormatError, InvalidArgument
+from ..mechanisms.balanced import BalancedLaplace
 from ..mechanisms.base import Mechanism
 from ..mechanisms.noise import Gaussian
 from ..mechanisms.registry import mechanism_from
@@ -46,6 +47,12 @@ class Guarantee:
             raise InvalidArgument("unit", "'row' or 'person'", got=self.unit)
         if check_whole("rows", self.rows) > 1 and self.unit == "row":
             raise InvalidArgument("rows", "1 where the unit is the row", got=self.rows)
+        if not self.total_is_public and any(isinstance(mechanism, BalancedLaplace) for mechanism in self.mechanisms):
+            raise InvalidArgument(
+                "mechanisms",
+                "without balanced noise where the total is not public",
+                hint="Balanced noise publishes the total. Use Laplace noise for add-remove and for persons.",
+            )
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -23,7 +23,7 @@ def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[
 
 _MECHANISM = _object(
     {
-        "name": {"enum": ["polya", "dirichlet", "gaussian", "laplace", "none"]},
+        "name": {"enum": ["polya", "dirichlet", "gaussian", "laplace", "balanced-laplace", "none"]},
         "parameters": {"type": "object", "additionalProperties": {"type": "number"}},
     }
 )

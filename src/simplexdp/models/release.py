@@ -16,6 +16,7 @@ from ..accounting import PrivacyLoss
 from ..budget import check_positive, check_whole
 from ..errors import FormatError, InvalidArgument, SimplexDPError
 from ..estimation import Estimate, IntervalKind, Method, NoisyCounts, estimate
+from ..mechanisms.balanced import BalancedLaplace
 from ..mechanisms.dirichlet import Dirichlet
 from ..mechanisms.noise import Laplace
 from ..mechanisms.registry import AnyMechanism, mechanism_from
@@ -66,6 +67,11 @@ class Release:
         self.values.setflags(write=False)
         if not self.guarantee.covers([self.mechanism]):
             raise InvalidArgument("guarantee", f"one that covers {self.mechanism}")
+        if isinstance(self.mechanism, BalancedLaplace):
+            if self.values.size != self.mechanism.cells:
+                raise InvalidArgument("values", "of as many cells as the mechanism is for", got=self.values.size)
+            if self.total is not None and self.values.sum() != self.total:
+                raise InvalidArgument("total", "the sum of the values for balanced noise", got=self.total)
         if self.columns and len(self.columns) != self.values.ndim:
             raise InvalidArgument("columns", "one for each axis of the values", got=self.columns)
 
@@ -100,8 +106,15 @@ class Release:
     def noisy(self) -> NoisyCounts:
         """The release in count units with the law of its noise, which is what estimates start from."""
         values, variance, slope = self.mechanism.unbiased(self.values, self.total)
-        shape = "laplace" if isinstance(self.mechanism, Laplace) else "normal"
-        return NoisyCounts(values=values, variance=variance, slope=slope, total=self.total, noise=shape)  # type: ignore[arg-type]  # one of the two literals
+        balanced = isinstance(self.mechanism, BalancedLaplace)
+        return NoisyCounts(
+            values=values,
+            variance=variance,
+            slope=slope,
+            total=self.total,
+            noise="laplace" if balanced or isinstance(self.mechanism, Laplace) else "normal",
+            balanced=balanced and self.total is not None,
+        )
 
     @cached_property
     def estimate(self) -> Estimate:

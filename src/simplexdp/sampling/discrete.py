@@ -32,6 +32,9 @@ Flags = NDArray[np.bool_]
 MOST = 1 << 44
 """The largest numerator and denominator of a scale or variance."""
 
+MOST_CELLS = 1 << 10
+"""The most cells that balanced noise is drawn for; the work grows with their number to the power 3/2."""
+
 _BLOCK = 1 << 15  # candidates at a time: what they need stays in a core's cache
 _MOST_SUCCESSES = 1 << 8  # in a row, of probability 1/e each: passed with probability e⁻²⁵⁶, and then refused
 _ALL = (1 << 64) - 1
@@ -76,6 +79,36 @@ def discrete_gaussian(size: int, variance: Fraction, entropy: Entropy) -> NDArra
         return y.astype(np.uint64)[_exp_coins(exponents, 2 * a, entropy)]
 
     return _two_sided(check_whole("size", size, at_least=0), magnitudes, entropy)
+
+
+def balanced_laplace(size: int, cells: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+    """`size` independent rows of `cells` integers of probability ∝ exp(−Σ|x_i| / scale) that add up to zero.
+
+    By rejection: all cells but the last are independent discrete Laplace, the last is what balances them, and the row
+    is kept with probability exp(−|last| / scale). About one in 1.8 √cells rows is kept.
+
+    >>> from simplexdp.sampling.entropy import SeededEntropy
+    >>> balanced_laplace(3, 4, Fraction(3, 2), SeededEntropy(1)).sum(axis=1)
+    array([0, 0, 0])
+    """
+    scale = _rational("scale", scale)
+    size, cells = check_whole("size", size, at_least=0), check_whole("cells", cells)
+    if cells > MOST_CELLS:
+        raise InvalidArgument("cells", f"at most {MOST_CELLS}", got=cells)
+    t, s = scale.numerator, scale.denominator
+    sample = np.zeros((size, cells), dtype=np.int64)
+    filled = 0 if cells > 1 else size
+    while filled < size:
+        wanted = 2 * (size - filled) * (isqrt(cells) + 1) + 8
+        rows = min(wanted, max(_BLOCK // cells, 1))
+        free = discrete_laplace(rows * (cells - 1), scale, entropy).reshape(rows, cells - 1)
+        last = -free.sum(axis=1)
+        # |x_i| s < 2⁸ t as there are less than 2⁸ successes in a row, so |last| s < 2¹⁰ 2⁸ 2⁴⁴.
+        kept = _exp_coins(np.abs(last).astype(np.uint64) * np.uint64(s), t, entropy)
+        taken = np.column_stack([free[kept], last[kept]])[: size - filled]
+        sample[filled : filled + len(taken)] = taken
+        filled += len(taken)
+    return sample
 
 
 def _two_sided(size: int, magnitudes: Callable[[int], Words], entropy: Entropy) -> NDArray[np.int64]:
