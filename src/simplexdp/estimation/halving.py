@@ -30,22 +30,35 @@ CUT_PRIOR[-1] += NO_CHANGE
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shares:
-    """One feature: E θ and E θ², classes × values, and ln of the Bayes factor against no difference of the classes."""
+    """What is known about θ of one feature, classes × values.
+
+    Args:
+        mean: E θ.
+        second: E θ².
+        signal: how much of what θ says about the class is signal rather than noise, 0 to 1.
+        evidence: ln of the Bayes factor against no difference of the classes.
+    """
 
     mean: FloatArray
     second: FloatArray
+    signal: FloatArray
     evidence: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Node:
-    """Neighbouring values of one feature, and the moments of their share in each class."""
+    """Neighbouring values of one feature, and the moments of their share in each class.
+
+    `said` is what the cuts above say about each class, Σ (ln share/m)², and `signal` the part of it that is signal.
+    """
 
     feature: int
     cells: Order
     cut: int
     mean: FloatArray
     second: FloatArray
+    said: FloatArray
+    signal: FloatArray
 
 
 def halve(
@@ -66,11 +79,11 @@ def halve(
     """
     classes = counts.size
     shapes = [(classes, marginal.size) for marginal in marginals]
-    means, seconds = [np.ones(shape) for shape in shapes], [np.ones(shape) for shape in shapes]
+    means, seconds, signals = ([np.ones(shape) for shape in shapes] for _ in range(3))
     evidence = np.zeros(len(tables))
-    one = np.ones(classes)
+    one, none = np.ones(classes), np.zeros(classes)
     nodes = [
-        _Node(feature=k, cells=order, cut=_cut(marginals[k][order]), mean=one, second=one)
+        _Node(feature=k, cells=order, cut=_cut(marginals[k][order]), mean=one, second=one, said=none, signal=none)
         for k, order in enumerate(orders)
         if order.size > 1
     ]
@@ -90,21 +103,30 @@ def halve(
         for i, node in enumerate(nodes):
             k = node.feature
             evidence[k] += factors[i]
+            m = observed[i].means
+            spread = np.maximum(low_second[i] - low[i] ** 2, 0.0) * observed[i].totals ** 2
+            around = observed[i].variance + observed[i].totals * low[i] * (1 - low[i]) + 0.25
+            reliable = np.clip(spread / around, 0.0, 1.0)
             sides = (
-                (node.cells[: node.cut], low[i], low_second[i]),
-                (node.cells[node.cut :], 1 - low[i], 1 - 2 * low[i] + low_second[i]),
+                (node.cells[: node.cut], low[i], low_second[i], m),
+                (node.cells[node.cut :], 1 - low[i], 1 - 2 * low[i] + low_second[i], 1 - m),
             )
-            for cells, share, square in sides:
+            for cells, share, square, usual in sides:
                 first, second = node.mean * share, node.second * square
+                says = np.log(np.maximum(share, 1e-12) / usual) ** 2
+                said, signal = node.said + says, node.signal + says * reliable
                 if cells.size == 1:
                     means[k][:, cells[0]], seconds[k][:, cells[0]] = first, second
+                    signals[k][:, cells[0]] = signal / np.maximum(said, 1e-12)
                 else:
                     cut = _cut(marginals[k][cells])
-                    deeper.append(_Node(feature=k, cells=cells, cut=cut, mean=first, second=second))
+                    deeper.append(
+                        _Node(feature=k, cells=cells, cut=cut, mean=first, second=second, said=said, signal=signal)
+                    )
         nodes = deeper
     return [
-        Shares(mean=mean, second=second, evidence=float(each))
-        for mean, second, each in zip(means, seconds, evidence, strict=True)
+        Shares(mean=mean, second=second, signal=signal, evidence=float(each))
+        for mean, second, signal, each in zip(means, seconds, signals, evidence, strict=True)
     ]
 
 

@@ -33,11 +33,13 @@ class Strata:
         conditionals: for each feature, classes × values; every row sums to 1.
         marginals: for each feature, the pooled distribution of its values.
         reliability: for each feature, classes × values: how much of one more record the estimate would show, 0 to 1.
+        signal: the same shape: how much of what the estimate says about the class is signal rather than noise.
     """
 
     conditionals: tuple[FloatArray, ...]
     marginals: tuple[FloatArray, ...]
     reliability: tuple[FloatArray, ...]
+    signal: tuple[FloatArray, ...]
 
 
 def estimate_strata(
@@ -66,17 +68,29 @@ def estimate_strata(
             found[k] = Shares(
                 mean=part * each.mean + (1 - part) * found[k].mean,
                 second=part * each.second + (1 - part) * found[k].second,
+                signal=part * each.signal + (1 - part) * found[k].signal,
                 evidence=each.evidence,
             )
     conditionals, reliability = [], []
     for shares, table, (_, noise) in zip(found, tables, consistent, strict=True):
-        spread = np.maximum(shares.second - shares.mean**2, 0.0)
-        size = counts[:, None]
-        around = noise[:, None] + (1 + table.slope) * size * shares.mean + 0.25
-        reliability.append(np.clip(spread * size**2 / around, 0.0, 1.0))
+        reliability.append(_reliability(shares.mean, shares.second, counts, noise, table.slope))
         kept = np.maximum(shares.mean, LEAST)
         conditionals.append(kept / kept.sum(axis=1, keepdims=True))
-    return Strata(conditionals=tuple(conditionals), marginals=tuple(marginals), reliability=tuple(reliability))
+    return Strata(
+        conditionals=tuple(conditionals),
+        marginals=tuple(marginals),
+        reliability=tuple(reliability),
+        signal=tuple(shares.signal for shares in found),
+    )
+
+
+def _reliability(
+    mean: FloatArray, second: FloatArray, counts: FloatArray, noise: FloatArray, slope: float
+) -> FloatArray:
+    """dE n/dz = Var(n | z) / Var(z | n), for counts of each class and value."""
+    size = counts[:, None]
+    around = noise[:, None] + (1 + slope) * size * mean + 0.25
+    return np.clip(np.maximum(second - mean**2, 0.0) * size**2 / around, 0.0, 1.0)
 
 
 def _flat(
@@ -106,16 +120,14 @@ def _flat(
         rows.append(posterior.log_evidence.reshape(-1, classes, marginal.size).sum(axis=2).T * free)
     evidence = np.array(rows)
     weights = table_strengths(evidence)
+    factors = bayes_factors(evidence, weights)
     found = []
-    for posterior, weight, factor in zip(posteriors, weights, bayes_factors(evidence, weights), strict=True):
-        mean, variance = (part.reshape(weight.shape[1], classes, -1) for part in (posterior.mean, posterior.variance))
-        found.append(
-            Shares(
-                mean=np.einsum("jt,tjc->jc", weight, mean),
-                second=np.einsum("jt,tjc->jc", weight, mean**2 + variance),
-                evidence=float(factor),
-            )
-        )
+    for k, (posterior, weight) in enumerate(zip(posteriors, weights, strict=True)):
+        means, variances = (part.reshape(weight.shape[1], classes, -1) for part in (posterior.mean, posterior.variance))
+        mean = np.einsum("jt,tjc->jc", weight, means)
+        second = np.einsum("jt,tjc->jc", weight, means**2 + variances)
+        signal = _reliability(mean, second, counts, consistent[k][1], slopes[k])
+        found.append(Shares(mean=mean, second=second, signal=signal, evidence=float(factors[k])))
     return found
 
 
@@ -184,6 +196,6 @@ def temperature(strata: Strata, classes: FloatArray) -> float:
     """
     parts = _information(strata, classes)
     found = np.array([part.sum() for part in parts]) + 1e-12
-    signal = sum(float((part * reliable).sum()) for part, reliable in zip(parts, strata.reliability, strict=True))
+    signal = sum(float((part * true).sum()) for part, true in zip(parts, strata.signal, strict=True))
     effective = found.sum() ** 2 / (found**2).sum()
     return float(1 / (1 + (math.sqrt(effective) - 1) * signal / found.sum()))
