@@ -196,7 +196,7 @@ def rows(quick: bool) -> Iterator[Row]:
     """All sets and budgets; quick: one split and three budgets. Small sets get more splits: their tests are small."""
     for name in PAPER_ORDER:
         data = load(name)
-        seeds = range(1 if quick else int(np.clip(30_000 // len(data.codes), 3, 12)))
+        seeds = range(1 if quick else int(np.clip(100_000 // len(data.codes), 10, 30)))
         for epsilon in EPSILONS[1:4] if quick else EPSILONS:
             found = cell(data, epsilon, seeds)
             base = float(np.mean([loss for loss, _ in found[PLAIN]]))
