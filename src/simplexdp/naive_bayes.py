@@ -8,22 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .budget import Budget, Neighbours
 from .counting import Progress, can_be_read_again
-from .counting.api import open_source
-from .counting.codes import is_codes, open_codes
 from .counting.plan import column_spec
+from .counting.rows import encode_rows
 from .counting.run import BatchEncoder
-from .counting.source import Request, guarded
 from .errors import InvalidArgument
 from .estimation import Method
 from .estimation.classes import pooled_classes
 from .estimation.strata import information
+from .mechanisms.base import noise_scale
 from .mechanisms.sums import ExtraKind, NoisySum
 from .models.naive_bayes import NaiveBayesModel, Tables
 from .models.release import Release
@@ -50,7 +49,7 @@ def fit_naive_bayes(
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
     neighbours: Neighbours = "replace-one",
-    split: Split = "equal",
+    split: Split | Literal["auto"] = "auto",
     reweight: bool = True,
     second_look: bool = True,
     entropy: Entropy | int | None = None,
@@ -74,12 +73,14 @@ def fit_naive_bayes(
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" uses all that the releases say; the others act on each table alone.
         neighbours: the relation of the guarantee.
-        split: of the budget over the tables.
+        split: of the budget over the tables: "equal", "cells", weights, or "auto": equal for Algorithm 1, else in
+            proportion to about √cells.
         reweight: spend 30 % of the budget on feature weights and class biases where public facts say that it pays: an
             estimate "posterior-mean", a public number of records that is large against the noise, and a source that can
             be read again.
-        second_look: release the tables at half of their budget, then once more with the other half going to those
-            that say most about the class; with Gaussian noise, four features or more and "posterior-mean".
+        second_look: release the tables at half of their budget or less, then once more with the rest going to those
+            that say most about the class, and to the classes alone where they need it; with Gaussian noise, four
+            features or more and "posterior-mean".
         entropy: None for the operating system's; a number makes a repeatable fit that is not private.
         rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
         person: the column that names the person.
@@ -103,9 +104,13 @@ def fit_naive_bayes(
     def extras(total: float | None) -> list[tuple[ExtraKind, float]]:
         rounds = round_shares(total, budget, len(names), column.size) if buy_rounds else []
         left = 1 - sum(share for _, share in rounds)
-        looks: list[tuple[ExtraKind, float]] = [("tables", left / 2)] if look_again else []
+        # Half for the second look, and the more the more of it the classes alone need.
+        alone = class_precision(total, column.size) * noise_scale(budget, 1) ** 2 if budget and total else 0.0
+        share = left * (1 + min(MOST_FOR_CLASSES, alone)) / 2
+        looks: list[tuple[ExtraKind, float]] = [("tables", share)] if look_again else []
         return [*looks, *rounds]
 
+    parts: Split = split if split != "auto" else auto_split(schema, names, target) if exact else "equal"
     fit = fit_tables(
         source,
         schema,
@@ -115,7 +120,7 @@ def fit_naive_bayes(
         calibration=calibration,
         estimate=estimate,
         neighbours=neighbours,
-        split=split,
+        split=parts,
         entropy=randomness,
         rows_per_person=rows_per_person,
         person=person,
@@ -134,7 +139,9 @@ def fit_naive_bayes(
     weights, biases = reweighted(
         Scores.of(tables.strata, tables.classes, tables.total),
         float(model.weights[0]),
-        lambda: encoded_records(source, schema, [*names, target]),
+        lambda: (
+            ([block[name] for name in names], block[target]) for block in encode_rows(source, schema, [*names, target])
+        ),
         sums,
         randomness,
     )
@@ -144,7 +151,7 @@ def fit_naive_bayes(
 def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tuple[str, ...], float]:
     """What a second look gives to each table: √cells · (V + V̄/10)^0.7, V the information seen in the first look.
 
-    Before that the classes alone get what brings the relative loss of their probabilities, J²v/(2N² ln J), to the aim.
+    Before that the classes alone get what they lack to `class_precision`.
 
     Args:
         first: the releases of the first look.
@@ -157,9 +164,8 @@ def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tu
     weights = np.sqrt(cells) * (found + 0.1 * found.mean() + 1e-9) ** 0.7
     seen = pooled_classes([release.noisy for release in first])
     classes = tables.classes.size
-    known = 2 / (seen.variance + seen.slope * tables.total / classes)  # as much again comes with the second look
-    aim = classes**2 / (2 * CLASS_LOSS * max(math.log(classes), 1e-9) * tables.total**2) if classes > 1 else 0.0
-    share = min(MOST_FOR_CLASSES, (aim - known) * sigma**2)
+    known = 1 / (seen.variance + seen.slope * tables.total / classes)
+    share = min(MOST_FOR_CLASSES, (class_precision(tables.total, classes) - known) * sigma**2)
     shares: dict[tuple[str, ...], float] = {
         release.columns: float(weight) for release, weight in zip(first, weights / weights.sum(), strict=True)
     }
@@ -168,25 +174,17 @@ def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tu
     return {name: weight * (1 - share) for name, weight in shares.items()} | {(target,): share}
 
 
-def encoded_records(
-    source: Any, schema: Schema, names: Sequence[str], rows: int = 1 << 16
-) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any]]]:
-    """Cell numbers of all rows, block by block: the columns named, of which the last is apart. **Private**."""
-    specs = tuple(column_spec(schema[name]) for name in names)
-    request = Request(specs=specs, person=None, rows=rows)
-    if is_codes(source):
-        for block in open_codes(source, schema, request)[0]:
-            yield list(block.codes[:-1]), block.codes[-1]
-        return
-    opened = open_source(source, request)
-    encoder = BatchEncoder(specs, None, rows)
-    try:
-        for part in opened.parts:
-            for batch in guarded(part.batches, part.label):
-                for block in encoder.blocks(batch, part.label):
-                    yield list(block.codes[:-1]), block.codes[-1]
-    finally:
-        opened.close()
+def class_precision(total: float, classes: int) -> float:
+    """The precision 1/v of the class counts at which the relative loss of their shares, J²v/(2N² ln J), is the aim."""
+    return classes**2 / (2 * CLASS_LOSS * math.log(classes) * total**2) if classes > 1 else 0.0
+
+
+def auto_split(schema: Schema, features: Sequence[str], target: str) -> list[float]:
+    """√cells of each table, which minimises the summed error of all cells; the cells are rounded to powers of two.
+
+    Few different noises compose faster.
+    """
+    return [2.0 ** (round(math.log2(math.prod(schema.shape((name, target))))) / 2) for name in features]
 
 
 def encode_batches(

@@ -10,8 +10,8 @@ from scipy.stats import beta, norm
 
 from simplexdp.errors import InvalidArgument
 from simplexdp.estimation import NoisyCounts, estimate_conditional
-from simplexdp.estimation.beta_normal import Observed, beta_posteriors
-from simplexdp.estimation.conditional import STRENGTHS
+from simplexdp.estimation.beta import Proportions, beta_posterior
+from simplexdp.estimation.strengths import STRENGTHS
 
 
 @pytest.mark.parametrize("strength", [0.5, 8.0, 300.0, 2e4])
@@ -31,11 +31,12 @@ def test_quadrature_against_adaptive_integration(strength: float, z: float, n: f
         return float(quad(inner, 0, 1, points=np.unique(peaks), limit=400)[0])
 
     total, first, second = moment(0), moment(1), moment(2)
-    observed = Observed(values=np.array([z]), totals=np.array([n]), prior=np.array([m]), variance=np.array([v]))
-    mean, variance, log_evidence = (float(each[0, 0]) for each in beta_posteriors(observed, np.array([strength])))
-    assert mean == pytest.approx(first / total, rel=1e-2)
-    assert variance == pytest.approx(second / total - (first / total) ** 2, rel=3e-2)
-    assert log_evidence == pytest.approx(np.log(total), abs=3e-2)
+    known = Proportions(values=np.array([z]), totals=np.array([n]), means=np.array([m]), variance=v)
+    found = beta_posterior(known, np.array([strength]))
+    assert found.mean[0, 0] == pytest.approx(first / total, rel=1e-2)
+    # A narrow prior is taken for normal.
+    assert found.variance[0, 0] == pytest.approx(second / total - (first / total) ** 2, rel=4e-2)
+    assert found.log_evidence[0, 0] == pytest.approx(np.log(total), abs=3e-2)
 
 
 @settings(max_examples=60, deadline=None)

@@ -333,3 +333,35 @@ def test_a_class_with_other_or_missing_cells_is_refused() -> None:
     columns = [Categories([0, 1], name="x0"), Categories([0, 1], name="y", missing="cell")]
     with pytest.raises(InvalidArgument, match="target"):
         fit_naive_bayes(CellNumbers(np.zeros((4, 2), int)), Schema(columns), "y", budget=Budget.rdp(order=5, epsilon=1))
+
+
+@pytest.mark.parametrize(("epsilon", "records"), [(0.001, 2000), (0.01, 700), (0.1, 300), (1.0, 100)])
+def test_never_far_above_the_class_shares(epsilon: float, records: int) -> None:
+    """20 sets of uneven classes and features that say little: the mean loss is below 1.05 × that of the shares."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        labels = rng.choice(3, 2 * records, p=[0.6, 0.3, 0.1])
+        codes = {f"x{k}": (rng.integers(0, 5, labels.size) + labels * (k == 0)) % 5 for k in range(6)}
+        schema = Schema([*(Categories(range(5), name=name) for name in codes), Categories(range(3), name="y")])
+        train = {name: column[:records] for name, column in (codes | {"y": labels}).items()}
+        budget = Budget.rdp(order=5, epsilon=epsilon)
+        model = fit_naive_bayes(CellNumbers(train), schema, "y", budget=budget, entropy=seed)
+        found = model.predict_log_proba([column[records:] for column in codes.values()])
+        truth = labels[records:]
+        shares = np.bincount(labels[:records], minlength=3) / records
+        ratios.append(-found[np.arange(records), truth].mean() / -np.log(shares)[truth].mean())
+    assert np.mean(ratios) < 1.05  # ln 3 is 1.22 × theirs
+
+
+def test_the_classes_get_what_they_need_before_the_features() -> None:
+    schema = Schema([*(Categories(range(4), name=f"x{k}") for k in range(5)), Categories(range(2), name="y")])
+    rng = np.random.default_rng(0)
+    rows = CellNumbers({name: rng.integers(0, 2, 300) for name in schema.names})
+    precisions = {}
+    for epsilon in (0.001, 10.0):
+        model = fit_naive_bayes(rows, schema, "y", budget=Budget.rdp(order=5, epsilon=epsilon), entropy=1)
+        alone = sum(1 / r.noisy.variance for r in model.releases if r.columns == ("y",))
+        precisions[epsilon] = alone * 5 / epsilon
+    assert 0.8 < precisions[0.001] < 0.9  # of the budget
+    assert precisions[10.0] == 0

@@ -55,6 +55,7 @@ def example_scores(features: int = 3, classes: int = 2) -> Scores:
         conditionals=conditionals,
         marginals=tuple(shares @ c for c in conditionals),
         reliability=tuple(np.ones_like(c) for c in conditionals),
+        signal=tuple(np.ones_like(c) for c in conditionals),
     )
     return Scores.of(strata, shares, 100.0)
 

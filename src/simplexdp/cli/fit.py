@@ -60,7 +60,7 @@ GraphOption = Annotated[
     str, typer.Option("--graph", help="'a->b,b->c', a .json file of edges or parents, or a .bif file.")
 ]
 Calibration = Annotated[str, typer.Option(help="exact, or algorithm1 for the paper's parameters.")]
-SPLITS = "equal, cells, or one weight for each table with commas between them"
+SPLITS = "equal, cells, loss (the least predicted one), or one weight for each table with commas between them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ def nb(
     asked: Request,
     target: Target,
     features: Features = None,
-    split: Annotated[str, typer.Option(help=f"Of the budget over the features: {SPLITS}.")] = "equal",
+    split: Annotated[str, typer.Option(help=f"Of the budget over the features: auto, {SPLITS}.")] = "auto",
     reweight: Annotated[
         bool, typer.Option(help="Spend part of the budget on feature weights where public facts say that it pays.")
     ] = True,

@@ -12,6 +12,7 @@ from ..budget import check_neighbours
 from ..errors import Infeasible, InvalidArgument
 from ..forecast import Forecast, smallest_epsilon, smallest_total
 from ..forecast import plan as forecast
+from ..naive_bayes import auto_split
 from ..network import BayesianNetwork
 from ..schema import Schema
 from .fit import split_from
@@ -102,8 +103,8 @@ def _tables(
     if columns:
         return [tuple(names_from("--columns", names)) for names in columns], "equal"
     if target is not None:
-        column = schema[target]
-        return [(name, column.name) for name in schema.names if name != target], "equal"
+        features = [name for name in schema.names if name != target]
+        return [(name, target) for name in features], auto_split(schema, features, target)
     assert graph is not None
     network = BayesianNetwork(
         read_graph(graph), schema, budget=settings["budget"], mechanism=settings["mechanism"], estimate="posterior-mean"

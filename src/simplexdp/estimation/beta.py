@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaln
 
+from .strengths import STRENGTHS as STRENGTHS
 from .values import FloatArray
 
-STRENGTHS = np.append(np.geomspace(0.5, 2e4, 13), np.inf)
-"""The grid of prior strengths τ; at infinity θ is its prior mean."""
 NARROW = 12.0
 """A prior with τm(1−m) above this is taken for normal; below it the quadrature resolves it."""
 # Nodes where the likelihood is (in its standard deviations), where the prior is, and everywhere (in the logit).
@@ -38,30 +38,30 @@ class Proportions:
 
     Args:
         values: the noisy count z of each cell.
-        variance: of its noise.
+        variance: of its noise, one for all or one for each.
         slope: how the noise grows with the count.
         totals: n, of how many records the cell holds the share θ.
-        total_variances: Var(n), where n is uncertain.
         means: m, the prior mean of θ.
+        total_variances: Var(n), where n is uncertain.
         centre: c, for values that were moved by c times the error of n.
     """
 
     values: FloatArray
-    variance: float
-    slope: float
+    variance: float | FloatArray
     totals: FloatArray
-    total_variances: FloatArray
     means: FloatArray
+    slope: float = 0.0
+    total_variances: float | FloatArray = 0.0
     centre: float = 0.0
 
     def part(self, cut: slice) -> Proportions:
         """Some of the cells, with limits that keep every logarithm finite."""
         return Proportions(
             values=self.values[cut],
-            variance=self.variance,
+            variance=np.broadcast_to(self.variance, self.values.shape)[cut],
             slope=self.slope,
             totals=np.maximum(self.totals[cut], 1e-3),
-            total_variances=self.total_variances[cut],
+            total_variances=np.broadcast_to(self.total_variances, self.values.shape)[cut],
             means=np.clip(self.means[cut], 1e-9, 1 - 1e-9),
             centre=self.centre,
         )
@@ -69,29 +69,60 @@ class Proportions:
     def spread(self, shares: FloatArray) -> FloatArray:
         """The variance of z at these shares, cells × shares."""
         count = self.totals[:, None] * shares
-        noise = self.variance + self.slope * count
-        return np.asarray(noise + count * (1 - shares) + self.total_variances[:, None] * (shares - self.centre) ** 2)
+        noise = np.asarray(self.variance)[..., None] + self.slope * count
+        uncertain = np.asarray(self.total_variances)[..., None] * (shares - self.centre) ** 2
+        return np.asarray(noise + count * (1 - shares) + uncertain)
 
     def log_likelihood(self, shares: FloatArray) -> FloatArray:
         """ln density of z at these shares, cells × shares."""
         return _log_normal(self.values[:, None] - self.totals[:, None] * shares, self.spread(shares))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Proportions]) -> Proportions:
+        """Several as one; they share the slope and the centre."""
+        return cls(
+            values=np.concatenate([part.values for part in parts]),
+            variance=np.concatenate([np.broadcast_to(part.variance, part.values.shape) for part in parts]),
+            totals=np.concatenate([part.totals for part in parts]),
+            means=np.concatenate([part.means for part in parts]),
+            slope=parts[0].slope,
+            total_variances=np.concatenate([np.broadcast_to(p.total_variances, p.values.shape) for p in parts]),
+            centre=parts[0].centre,
+        )
 
-def beta_posterior(known: Proportions) -> BetaPosterior:
-    """The posterior of each proportion for every τ of STRENGTHS."""
+
+def beta_posterior(known: Proportions, strengths: FloatArray = STRENGTHS) -> BetaPosterior:
+    """The posterior of each proportion for every τ; at τ = ∞ θ is its prior mean."""
     size = known.values.size
-    mean, second, log_evidence = (np.empty((STRENGTHS.size, size)) for _ in range(3))
+    mean, second, log_evidence = (np.empty((strengths.size, size)) for _ in range(3))
     for start in range(0, size, _CHUNK):  # the quadrature needs 67 nodes a cell
         cut = slice(start, start + _CHUNK)
-        _fill(known.part(cut), mean[:, cut], second[:, cut], log_evidence[:, cut])
+        _fill(known.part(cut), strengths, mean[:, cut], second[:, cut], log_evidence[:, cut])
     return BetaPosterior(mean=mean, variance=np.maximum(second - mean**2, 0), log_evidence=log_evidence)
+
+
+def beta_posteriors(parts: Sequence[Proportions], strengths: FloatArray = STRENGTHS) -> list[BetaPosterior]:
+    """Of several tables, in one go for each slope and centre that there is."""
+    found: dict[int, BetaPosterior] = {}
+    for kind in dict.fromkeys((part.slope, part.centre) for part in parts):
+        group = [i for i, part in enumerate(parts) if (part.slope, part.centre) == kind]
+        whole = beta_posterior(Proportions.joined([parts[i] for i in group]), strengths)
+        ends = np.cumsum([parts[i].values.size for i in group])
+        for i, end in zip(group, ends, strict=True):
+            cut = slice(end - parts[i].values.size, end)
+            found[i] = BetaPosterior(
+                mean=whole.mean[:, cut], variance=whole.variance[:, cut], log_evidence=whole.log_evidence[:, cut]
+            )
+    return [found[i] for i in range(len(parts))]
 
 
 def _log_normal(x: FloatArray, variance: FloatArray) -> FloatArray:
     return np.asarray(-0.5 * (x * x / variance + np.log(variance) + _LOG_2PI))
 
 
-def _fill(known: Proportions, mean: FloatArray, second: FloatArray, log_evidence: FloatArray) -> None:
+def _fill(
+    known: Proportions, strengths: FloatArray, mean: FloatArray, second: FloatArray, log_evidence: FloatArray
+) -> None:
     """Write the moments and the evidence of a chunk of cells."""
     m, n, z = known.means, known.totals, known.values
     nodes, widths = _nodes(known)
@@ -104,7 +135,7 @@ def _fill(known: Proportions, mean: FloatArray, second: FloatArray, log_evidence
     log_prior = m[:, None] * log_theta + (1 - m[:, None]) * log_rest
     squared = theta * theta
     noise = known.spread(m[:, None])[:, 0]
-    for i, strength in enumerate(STRENGTHS):
+    for i, strength in enumerate(strengths):
         narrow = strength * m * (1 - m) > NARROW
         # Normal prior, normal likelihood.
         spread = np.where(narrow, m * (1 - m) / (strength + 1), 0.0)

@@ -11,16 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import InvalidArgument
-from .beta_normal import Observed, beta_posteriors
+from .beta import Proportions, beta_posterior
 from .one_table import estimate
+from .strengths import STRENGTHS, row_strengths
 from .values import FloatArray, NoisyCounts
-
-STRENGTHS = np.append(np.geomspace(0.5, 2e4, 13), np.inf)
-"""Prior strengths τ in records; ∞ means that the row is the pooled marginal."""
-STRENGTH_PRIOR = np.array([0.01, 0.015, 0.03, 0.05, 0.08, 0.1, 0.12, 0.1, 0.08, 0.08, 0.08, 0.06, 0.04, 0.155])
-PRIOR_ROWS = 10.0
-"""How many rows the prior over the grid is worth against the rows of the table."""
-SWEEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,15 +79,17 @@ def estimate_conditional(
     # Spread each row's difference to its estimated total over its cells: their noise loses that component.
     shifted = values + ((totals - values.sum(axis=1)) / categories)[:, None]
     variance = noisy.variance * (1 - 1 / categories) + row_variance / categories**2
-    observed = Observed(
+    known = Proportions(
         values=shifted.ravel(),
         totals=np.repeat(totals, categories),
-        prior=np.tile(pooled, strata),
+        means=np.tile(pooled, strata),
         variance=np.repeat(np.maximum(variance, 1e-9 * noisy.variance), categories),
         slope=noisy.slope,
     )
     shape = (STRENGTHS.size, strata, categories)
-    means, variances, evidence = (each.reshape(shape) for each in beta_posteriors(observed, STRENGTHS))
+    found = beta_posterior(known)
+    means, variances = found.mean.reshape(shape), found.variance.reshape(shape)
+    evidence = found.log_evidence.reshape(shape)
     # What the prior says counts V/V_prior; its own error enters the rows' errors with the square of that.
     prior_variance = pooled * (1 - pooled) / (STRENGTHS[:, None, None] + 1)
     share = np.ones(shape)
@@ -114,18 +110,6 @@ def estimate_conditional(
         strengths=weights,
         noisy=noisy,
     )
-
-
-def row_strengths(log_evidence: FloatArray) -> FloatArray:
-    """Posterior weights of each row over the grid; the prior is shared by the rows and learnt by EM."""
-    base = STRENGTH_PRIOR / STRENGTH_PRIOR.sum()
-    shared, weights = base, np.empty_like(log_evidence)
-    for _ in range(SWEEPS):
-        log_weights = log_evidence + np.log(shared)
-        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        shared = (weights.sum(axis=0) + PRIOR_ROWS * base) / (len(weights) + PRIOR_ROWS)
-    return weights
 
 
 def _checked(name: str, values: FloatArray, size: int) -> FloatArray:

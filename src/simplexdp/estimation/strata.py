@@ -1,7 +1,8 @@
 """Conditional tables P(value | class): each class is pulled towards the pooled marginal as far as the release supports.
 
 θ_kj ~ Dirichlet(τ_kj m_k), m_k the pooled marginal of feature k. The strength τ is mixed over a grid for each (feature,
-class) row; its prior is learnt by EM from all tables, with a table in between, and everything is noise-aware.
+class) row; its prior is learnt by EM from all tables, with a table in between, and everything is noise-aware. Features
+with ordered values are also estimated by halving, and the two are averaged by their evidence.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, logit
 
-from .beta_normal import Moments, Observed, beta_posteriors
-from .conditional import STRENGTH_PRIOR, STRENGTHS
+from .beta import Proportions, beta_posteriors
+from .halving import Order, Shares, halve
+from .strengths import bayes_factors, softmax, table_strengths
 from .values import FloatArray, NoisyCounts
 
-HYPER_WEIGHT = 10.0
-"""How many tables the prior over the strengths is worth against the tables of the model."""
-TABLE_WEIGHT = 2.0
-"""How many rows the tables together are worth against the rows of one table."""
 MARGINAL_STRENGTHS = np.array([0.5, 1, 2, 4, 8, 16, 32, 64, 256])
 LEAST = 1e-7
+ORDER_TABLES = 1.0
+"""How many features the even odds of order mattering or not are worth against the ordered features of the model."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,55 +33,102 @@ class Strata:
         conditionals: for each feature, classes × values; every row sums to 1.
         marginals: for each feature, the pooled distribution of its values.
         reliability: for each feature, classes × values: how much of one more record the estimate would show, 0 to 1.
+        signal: the same shape: how much of what the estimate says about the class is signal rather than noise.
     """
 
     conditionals: tuple[FloatArray, ...]
     marginals: tuple[FloatArray, ...]
     reliability: tuple[FloatArray, ...]
+    signal: tuple[FloatArray, ...]
 
 
-def estimate_strata(tables: Sequence[NoisyCounts], counts: FloatArray, variances: FloatArray) -> Strata:
+def estimate_strata(
+    tables: Sequence[NoisyCounts],
+    counts: FloatArray,
+    variances: FloatArray,
+    orders: Sequence[Order | None] | None = None,
+) -> Strata:
     """Hierarchical empirical Bayes for several feature × class tables of the same records.
 
     Args:
         tables: each values × classes.
         counts: of the classes, estimated from everything released.
         variances: of those estimates.
+        orders: of the values of each table, where they have one.
     """
     consistent = [_consistent(table, counts, variances) for table in tables]
     marginals = _marginals(tables, float(counts.sum()))
-    classes = counts.size
-    means, spreads, evidences = _posteriors(
-        [
-            Observed(
-                values=values.ravel(),
-                totals=np.repeat(counts, len(table.values)),
-                prior=np.tile(marginal, classes),
-                variance=np.repeat(variance, len(table.values)),
-                slope=table.slope,
+    found = _flat(consistent, [table.slope for table in tables], marginals, counts)
+    ordered = {k: order for k, order in enumerate(orders or ()) if order is not None and order.size > 2}
+    if ordered:
+        chosen = [tables[k] for k in ordered]
+        halved = halve(chosen, list(ordered.values()), [marginals[k] for k in ordered], counts, variances)
+        odds = np.array([each.evidence - found[k].evidence for k, each in zip(ordered, halved, strict=True)])
+        for k, each, part in zip(ordered, halved, _order_weights(odds), strict=True):
+            found[k] = Shares(
+                mean=part * each.mean + (1 - part) * found[k].mean,
+                second=part * each.second + (1 - part) * found[k].second,
+                signal=part * each.signal + (1 - part) * found[k].signal,
+                evidence=each.evidence,
             )
-            for table, marginal, (values, variance) in zip(tables, marginals, consistent, strict=True)
-        ],
-        STRENGTHS,
+    conditionals, reliability = [], []
+    for shares, table, (_, noise) in zip(found, tables, consistent, strict=True):
+        reliability.append(_reliability(shares.mean, shares.second, counts, noise, table.slope))
+        kept = np.maximum(shares.mean, LEAST)
+        conditionals.append(kept / kept.sum(axis=1, keepdims=True))
+    return Strata(
+        conditionals=tuple(conditionals),
+        marginals=tuple(marginals),
+        reliability=tuple(reliability),
+        signal=tuple(shares.signal for shares in found),
+    )
+
+
+def _reliability(
+    mean: FloatArray, second: FloatArray, counts: FloatArray, noise: FloatArray, slope: float
+) -> FloatArray:
+    """dE n/dz = Var(n | z) / Var(z | n), for counts of each class and value."""
+    size = counts[:, None]
+    around = noise[:, None] + (1 + slope) * size * mean + 0.25
+    return np.clip(np.maximum(second - mean**2, 0.0) * size**2 / around, 0.0, 1.0)
+
+
+def _flat(
+    consistent: Sequence[tuple[FloatArray, FloatArray]],
+    slopes: Sequence[float],
+    marginals: Sequence[FloatArray],
+    counts: FloatArray,
+) -> list[Shares]:
+    """Every value by itself: θ_kj ~ Dirichlet(τ_kj m_k)."""
+    classes = counts.size
+    posteriors = beta_posteriors(
+        [
+            Proportions(
+                values=values.ravel(),
+                totals=np.repeat(counts, marginal.size),
+                means=np.tile(marginal, classes),
+                variance=np.repeat(variance, marginal.size),
+                slope=slope,
+            )
+            for (values, variance), slope, marginal in zip(consistent, slopes, marginals, strict=True)
+        ]
     )
     rows = []
-    for evidence in evidences:
-        values = evidence.shape[1] // classes
+    for posterior, marginal in zip(posteriors, marginals, strict=True):
         # The last value of a row and the last class follow from the totals: count the free ones.
-        free = max(classes - 1, 1) / classes * max(values - 1, 1) / values
-        rows.append(evidence.reshape(len(STRENGTHS), classes, values).sum(axis=2).T * free)
-    weights = _strength_weights(np.array(rows))
-    conditionals, reliability = [], []
-    for weight, table, means_, spreads_, (_, noise) in zip(weights, tables, means, spreads, consistent, strict=True):
-        mean, variance = (a.reshape(len(STRENGTHS), classes, -1) for a in (means_, spreads_))
-        share = np.einsum("jt,tjc->jc", weight, mean)
-        spread = np.maximum(np.einsum("jt,tjc->jc", weight, mean**2 + variance) - share**2, 0.0)
-        size = counts[:, None]
-        around = noise[:, None] + (1 + table.slope) * size * share + 0.25
-        reliability.append(np.clip(spread * size**2 / around, 0.0, 1.0))
-        share = np.maximum(share, LEAST)
-        conditionals.append(share / share.sum(axis=1, keepdims=True))
-    return Strata(conditionals=tuple(conditionals), marginals=tuple(marginals), reliability=tuple(reliability))
+        free = max(classes - 1, 1) / classes * max(marginal.size - 1, 1) / marginal.size
+        rows.append(posterior.log_evidence.reshape(-1, classes, marginal.size).sum(axis=2).T * free)
+    evidence = np.array(rows)
+    weights = table_strengths(evidence)
+    factors = bayes_factors(evidence, weights)
+    found = []
+    for k, (posterior, weight) in enumerate(zip(posteriors, weights, strict=True)):
+        means, variances = (part.reshape(weight.shape[1], classes, -1) for part in (posterior.mean, posterior.variance))
+        mean = np.einsum("jt,tjc->jc", weight, means)
+        second = np.einsum("jt,tjc->jc", weight, means**2 + variances)
+        signal = _reliability(mean, second, counts, consistent[k][1], slopes[k])
+        found.append(Shares(mean=mean, second=second, signal=signal, evidence=float(factors[k])))
+    return found
 
 
 def _consistent(table: NoisyCounts, counts: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -99,62 +147,30 @@ def _marginals(tables: Sequence[NoisyCounts], total: float) -> list[FloatArray]:
         cells = sums.size
         noise = table.values.shape[1] * table.variance * max(1 - 1 / cells, 1e-9)
         columns.append(
-            Observed(
+            Proportions(
                 values=sums + (total - sums.sum()) / cells,
                 totals=np.full(cells, total),
-                prior=np.full(cells, 1 / cells),
+                means=np.full(cells, 1 / cells),
                 variance=np.full(cells, noise),
                 slope=table.slope,
             )
         )
-    means, _, evidences = _posteriors(columns, MARGINAL_STRENGTHS)
     marginals = []
-    for mean, evidence in zip(means, evidences, strict=True):
-        free = max(mean.shape[1] - 1, 1) / mean.shape[1]
-        share = np.maximum(_softmax(evidence.sum(axis=1) * free) @ mean, LEAST)
+    for posterior in beta_posteriors(columns, MARGINAL_STRENGTHS):
+        cells = posterior.mean.shape[1]
+        weights = softmax(posterior.log_evidence.sum(axis=1) * (max(cells - 1, 1) / cells))
+        share = np.maximum(weights @ posterior.mean, LEAST)
         marginals.append(share / share.sum())
     return marginals
 
 
-def _posteriors(tables: Sequence[Observed], strengths: FloatArray) -> tuple[list[FloatArray], ...]:
-    """Mean, variance and log-evidence of every table, each (strengths, cells); one call for each slope there is."""
-    found: dict[int, Moments] = {}
-    for slope in dict.fromkeys(table.slope for table in tables):
-        group = [i for i, table in enumerate(tables) if table.slope == slope]
-        joined = Observed(
-            values=np.concatenate([tables[i].values for i in group]),
-            totals=np.concatenate([tables[i].totals for i in group]),
-            prior=np.concatenate([tables[i].prior for i in group]),
-            variance=np.concatenate([tables[i].variance for i in group]),
-            slope=slope,
-        )
-        cuts = np.cumsum([tables[i].values.size for i in group])[:-1]
-        parts = [np.split(moment, cuts, axis=1) for moment in beta_posteriors(joined, strengths)]
-        found |= {i: (parts[0][k], parts[1][k], parts[2][k]) for k, i in enumerate(group)}
-    return tuple([found[i][which] for i in range(len(tables))] for which in range(3))
-
-
-def _strength_weights(rows: FloatArray) -> FloatArray:
-    """Posterior over the strengths of each (feature, class): population → table → row, by EM."""
-    features, classes, _ = rows.shape
-    start = STRENGTH_PRIOR / STRENGTH_PRIOR.sum()
-    tables = rows.sum(axis=1)
-    population = start
+def _order_weights(log_odds: FloatArray) -> FloatArray:
+    """Posterior probabilities that a feature's values are better halved; their prior is learnt from all by EM."""
+    share, weights = 0.5, np.full(log_odds.shape, 0.5)
     for _ in range(30):
-        weights = _softmax(tables + np.log(population))
-        population = (weights.sum(axis=0) + HYPER_WEIGHT * start) / (features + HYPER_WEIGHT)
-    by_table = np.tile(population, (features, 1))
-    weights = _softmax(rows + np.log(by_table)[:, None])
-    for _ in range(20):
-        population = (weights.sum(axis=(0, 1)) + HYPER_WEIGHT * start) / (features * classes + HYPER_WEIGHT)
-        by_table = (weights.sum(axis=1) + TABLE_WEIGHT * population) / (classes + TABLE_WEIGHT)
-        weights = _softmax(rows + np.log(by_table)[:, None])
+        weights = np.asarray(expit(log_odds + logit(share)))
+        share = float((weights.sum() + ORDER_TABLES) / (weights.size + 2 * ORDER_TABLES))
     return weights
-
-
-def _softmax(log_weights: FloatArray) -> FloatArray:
-    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def information(strata: Strata, classes: FloatArray) -> FloatArray:
@@ -180,6 +196,6 @@ def temperature(strata: Strata, classes: FloatArray) -> float:
     """
     parts = _information(strata, classes)
     found = np.array([part.sum() for part in parts]) + 1e-12
-    signal = sum(float((part * reliable).sum()) for part, reliable in zip(parts, strata.reliability, strict=True))
+    signal = sum(float((part * true).sum()) for part, true in zip(parts, strata.signal, strict=True))
     effective = found.sum() ** 2 / (found**2).sum()
     return float(1 / (1 + (math.sqrt(effective) - 1) * signal / found.sum()))

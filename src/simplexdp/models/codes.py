@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument
-from ..schema import Schema
+from ..schema import Categories, Column, Numeric, Schema
 
 IntArray = NDArray[np.int64]
 
@@ -35,6 +37,27 @@ def check_codes(codes: Any, schema: Schema, columns: Sequence[str]) -> dict[str,
     if len({array.size for array in found.values()}) > 1:
         raise InvalidArgument("codes", "arrays of one length")
     return found
+
+
+def cell_order(column: Column) -> NDArray[np.intp] | None:
+    """Cell numbers in increasing order of the values, other and missing last; None for text and truth values.
+
+    >>> from simplexdp.schema import Numeric
+    >>> cell_order(Numeric([0, 10, 20], own=[10], outside="cell"))
+    array([1, 0, 2, 3])
+    """
+    places: list[float]
+    if isinstance(column, Numeric):
+        # A value of its own comes before the bin that begins with it, and after the bins that begin below it.
+        places = [*column.own, *column.edges[:-1]]
+    elif isinstance(column, Categories):
+        if isinstance(column.values[0], str | bool):
+            return None
+        places = [v.toordinal() if isinstance(v, datetime.date) else float(v) for v in column.values]
+    else:
+        places = list(range(column.declared))
+    extra = [math.inf] * (column.size - len(places))
+    return np.argsort([*places, *extra], kind="stable")
 
 
 def distinct_rows(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:

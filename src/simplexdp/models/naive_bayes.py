@@ -16,61 +16,16 @@ from ..estimation.classes import class_estimate, pooled
 from ..estimation.strata import Strata, estimate_strata, temperature
 from ..schema import Schema
 from .certificate import Certificate, certify
+from .codes import cell_order
 from .document import Document, reading_body
 from .guarantee import Guarantee
+from .lookup import Lookup, log_shares
 from .release import Release
 
 FloatArray = NDArray[np.float64]
 
 BLOCK = 1 << 13
 """Rows predicted at once: what they need stays in the cache."""
-MOST_CELLS = 1 << 11
-"""Cells of a look-up table for several features."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Lookup:
-    """Scores of several features in one table, two classes in one complex number: few look-ups for each row.
-
-    Args:
-        features: positions of the features.
-        sizes: their numbers of cells.
-        pairs: for each two classes the scores of every combination of cells; a missing second class is 0.
-    """
-
-    features: tuple[int, ...]
-    sizes: tuple[int, ...]
-    pairs: list[NDArray[np.complex128]]
-
-    @classmethod
-    def of(cls, scores: Sequence[FloatArray]) -> list[Lookup]:
-        """Tables of at most MOST_CELLS combinations of neighbouring features, from classes × values each."""
-        groups: list[list[int]] = []
-        cells = MOST_CELLS + 1
-        for k, score in enumerate(scores):
-            cells *= score.shape[1]
-            if cells > MOST_CELLS:
-                groups.append([])
-                cells = score.shape[1]
-            groups[-1].append(k)
-        return [cls._joined(group, [scores[k] for k in group]) for group in groups]
-
-    @classmethod
-    def _joined(cls, group: list[int], scores: list[FloatArray]) -> Lookup:
-        joined = scores[0]
-        for score in scores[1:]:
-            joined = (joined[:, :, None] + score[:, None, :]).reshape(len(score), -1)
-        if len(joined) % 2:
-            joined = np.concatenate([joined, np.zeros((1, joined.shape[1]))])
-        pairs = [joined[j] + 1j * joined[j + 1] for j in range(0, len(joined), 2)]
-        return cls(features=tuple(group), sizes=tuple(score.shape[1] for score in scores), pairs=pairs)
-
-    def cells(self, block: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The combined cell of every row of a block of features × rows."""
-        cells = block[self.features[0]]
-        for k, size in zip(self.features[1:], self.sizes[1:], strict=True):
-            cells = cells * size + block[k]
-        return np.asarray(cells)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,11 +39,13 @@ class Tables:
     @classmethod
     def of(cls, releases: Sequence[Release], target: str) -> Tables:
         """Estimated from (feature, target) and (target,) tables together, at no budget."""
-        tables = list(_by_feature(releases).values())
+        by_feature = _by_feature(releases)
+        tables = list(by_feature.values())
         found = class_estimate(tables, [release.noisy for release in releases if release.columns == (target,)])
         total = found.noisy.likely_total
         counts, variances = found.probabilities * total, (found.standard_errors * total) ** 2
-        return cls(classes=found.probabilities, total=total, strata=estimate_strata(tables, counts, variances))
+        strata = estimate_strata(tables, counts, variances, [_order(name, releases) for name in by_feature])
+        return cls(classes=found.probabilities, total=total, strata=strata)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -266,25 +223,8 @@ class NaiveBayesModel(Document):
             else:
                 block = np.array([column[start:stop] for column in columns], dtype=np.intp)
             self._check(block)
-            out[start:stop] = self._block(block)
+            out[start:stop] = log_shares(self._lookups, block, self._start)
         return out
-
-    def _block(self, block: NDArray[np.intp]) -> FloatArray:
-        classes, rows = self._start.size, block.shape[1]
-        pairs = (classes + 1) // 2
-        total = np.zeros((pairs, rows), dtype=np.complex128)
-        work = np.empty(rows, dtype=np.complex128)
-        for lookup in self._lookups:
-            cells = lookup.cells(block)
-            for pair in range(pairs):
-                total[pair] += np.take(lookup.pairs[pair], cells, out=work, mode="clip")
-        scores = np.empty((classes, rows))
-        scores[::2] = total.real
-        scores[1::2] = total.imag[: classes // 2]
-        scores += self._start[:, None]
-        scores -= scores.max(axis=0)
-        scores -= np.log(np.exp(scores).sum(axis=0))
-        return scores.T
 
     def _check(self, block: NDArray[np.intp]) -> None:
         # Negative numbers are very large ones when read as unsigned.
@@ -329,6 +269,12 @@ def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:
         if len(release.columns) == 2:
             looks.setdefault(release.columns[0], []).append(release.noisy)
     return {name: pooled(found) for name, found in looks.items()}
+
+
+def _order(feature: str, releases: Sequence[Release]) -> NDArray[np.intp] | None:
+    """The order of the feature's cells, where its values have one."""
+    schema = next(release.schema for release in releases if release.columns[0] == feature)
+    return None if schema is None else cell_order(schema[feature])
 
 
 def _raw_draw(release: Release, method: Method) -> bool:

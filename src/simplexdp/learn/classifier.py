@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -11,17 +9,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .budget import Budget, Neighbours
-from .errors import InvalidArgument, MissingExtra, PrivacyError, SourceError
-from .estimation import Method
-from .models import Certificate
-from .models.naive_bayes import NaiveBayesModel
-from .naive_bayes import encode_batches, fit_naive_bayes
-from .pipeline import LedgerLike
-from .planning import Calibration, MechanismName, Split
-from .sampling.entropy import Entropy
-from .schema import Categories, Schema
-from .schema.derive import derive_columns
+from ..budget import Budget, Neighbours
+from ..errors import InvalidArgument, MissingExtra, PrivacyError
+from ..estimation import Method
+from ..models import Certificate
+from ..models.naive_bayes import NaiveBayesModel
+from ..naive_bayes import encode_batches, fit_naive_bayes
+from ..pipeline import LedgerLike
+from ..planning import Calibration, MechanismName, Split
+from ..sampling.entropy import Entropy
+from ..schema import Categories, Schema
+from ..schema.derive import derive_columns
+from .inputs import (
+    arrow_column,
+    class_column,
+    declared_classes,
+    free_name,
+    is_named,
+    kind_at,
+    label_codes,
+    plain_labels,
+    without,
+)
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -66,7 +75,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: "exact", or "algorithm1" for the paper's.
         estimate: "posterior-mean" or a simpler one; see `simplexdp.estimate`.
         neighbours: "replace-one" or "add-remove".
-        split: of the budget over the features: "equal", "cells" (by about the root of the cells) or weights.
+        split: of the budget over the features: "auto" (about √cells; equal for Algorithm 1), "equal", "cells", weights.
         reweight: buy feature weights and class biases with 30 % of the budget where public facts say that it pays.
         second_look: release the tables twice, the second time with noise by what the first said about the class.
         random_state: None draws from the operating system; anything else is repeatable and not private.
@@ -96,7 +105,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         calibration: Calibration = "exact",
         estimate: Method = "posterior-mean",
         neighbours: Neighbours = "replace-one",
-        split: Split = "equal",
+        split: Split | Literal["auto"] = "auto",
         reweight: bool = True,
         second_look: bool = True,
         random_state: int | Entropy | np.random.RandomState | None = None,
@@ -138,13 +147,13 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         self._check_features(X, reset=True)
-        labels = column_or_1d(_plain(y), warn=True)
+        labels = column_or_1d(plain_labels(y), warn=True)
         check_classification_targets(labels)
         features, label, values = self._domain(X, y, labels)
         names = list(features.names)
         table = self._table(X, names, list(features))
         check_consistent_length(table[0], labels)
-        order, codes = _codes(labels, values)
+        order, codes = label_codes(labels, values)
         rows = pa.table([*table, pa.array(label.values).take(pa.array(codes))], names=[*names, label.name])
         schema = Schema([*features, label], origin=features.origin)
         model = self._fit(rows, schema, label.name, names)
@@ -175,7 +184,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         names = [name for name in self.schema.names if name not in (target, person)]
         names = names if features is None else list(features)
         model = self._fit(source, self.schema, target, names, rows_per_person=rows_per_person, person=person)
-        values = np.array(_declared_classes(self.schema, target).values)
+        values = np.array(declared_classes(self.schema, target).values)
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         self._keep(model, values, np.argsort(values))
@@ -224,25 +233,25 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             found = derive_columns(rows, bins=self.bins, max_distinct=self.bins, other="cell")
             columns = [type(column)(**column.model_dump() | {"missing": "cell"}) for column in found]
             schema = Schema(columns, origin="from-data")
-            return schema, _class_column(values, _free_name(self.target or "class", names)), values
+            return schema, class_column(values, free_name(self.target or "class", names)), values
         if self.schema is None:
             raise PrivacyError(_REFUSAL)
         wanted = self.target or getattr(y, "name", None)
         if self.classes is not None:
-            schema = _without(self.schema, wanted)
+            schema = without(self.schema, wanted)
             values = np.asarray(self.classes)
             if values.ndim != 1 or len(np.unique(values)) != values.size or not values.size:
                 raise InvalidArgument("classes", "labels that are all different")
             name = wanted if isinstance(wanted, str) else "class"
-            column = _class_column(values, _free_name(name, schema.names))
+            column = class_column(values, free_name(name, schema.names))
         else:
             left = [name for name in self.schema.names if name not in names]
             if wanted not in self.schema and len(left) == 1 and len(self.schema) == len(names) + 1:
                 wanted = left[0]
-            column = _declared_classes(self.schema, wanted)
-            schema = _without(self.schema, wanted)
+            column = declared_classes(self.schema, wanted)
+            schema = without(self.schema, wanted)
             values = np.array(column.values)
-        if _is_named(X) or hasattr(X, "column_names"):
+        if is_named(X) or hasattr(X, "column_names"):
             differing = sorted(set(names) ^ set(schema.names))
             if differing:
                 raise InvalidArgument(
@@ -281,7 +290,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     def _check_features(self, X: Any, *, reset: bool) -> None:
         """Number and names of the features, by scikit-learn's rules; the values are checked by the encoder."""
-        if hasattr(X, "column_names") or _is_named(X):
+        if hasattr(X, "column_names") or is_named(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=self._finite())
@@ -289,7 +298,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     def _names(self, X: Any) -> list[str]:
         if hasattr(X, "column_names"):  # a pyarrow table
             return list(X.column_names)
-        if _is_named(X):
+        if is_named(X):
             return list(X.columns)
         if self.schema is not None and self.domain == "declared":
             known = [name for name in self.schema.names if name != self.target]
@@ -300,10 +309,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """The features as Arrow arrays."""
         if hasattr(X, "column_names"):
             return [X[name].combine_chunks() for name in names]
-        if _is_named(X):
-            return [_arrow(name, X[name], _kind(columns, i)) for i, name in enumerate(names)]
+        if is_named(X):
+            return [arrow_column(name, X[name], kind_at(columns, i)) for i, name in enumerate(names)]
         array = check_array(X, dtype=None, ensure_all_finite=self._finite())
-        return [_arrow(name, array[:, i], _kind(columns, i)) for i, name in enumerate(names)]
+        return [arrow_column(name, array[:, i], kind_at(columns, i)) for i, name in enumerate(names)]
 
     def _finite(self) -> bool | str:
         return "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
@@ -340,91 +349,3 @@ def _entropy(random_state: Any) -> Entropy | int | None:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return random_state  # type: ignore[no-any-return]  # checked by entropy_from
-
-
-def _plain(y: Any) -> Any:
-    """Labels as an array, whatever frame they came in."""
-    if isinstance(y, (pa.Array, pa.ChunkedArray)):
-        return y.to_numpy(zero_copy_only=False) if isinstance(y, pa.Array) else y.to_numpy()
-    return y.to_numpy() if hasattr(y, "to_numpy") else y
-
-
-def _codes(labels: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The order that sorts the class values, and the position of every label among them."""
-    order = np.argsort(values)
-    ordered = values[order]
-    if labels.dtype.kind in "OUS" or ordered.dtype.kind in "OUS":
-        labels, ordered = labels.astype(object), ordered.astype(object)
-        known = {value: i for i, value in enumerate(values)}
-        places = None
-        with contextlib.suppress(TypeError):  # an error raised inside would carry the label with it
-            places = np.array([known.get(label, -1) for label in labels], dtype=np.intp)
-        if places is None or (places < 0).any():
-            raise SourceError("y: some labels are not declared classes.")
-        return order, places
-    place = np.minimum(np.searchsorted(ordered, labels), len(ordered) - 1)
-    if not np.array_equal(ordered[place], labels):
-        raise SourceError("y: some labels are not declared classes.")
-    return order, order[place]
-
-
-def _declared_classes(schema: Schema, name: object) -> Categories:
-    column = schema[name] if isinstance(name, str) and name in schema else None
-    if not isinstance(column, Categories):
-        raise InvalidArgument(
-            "target", "the class column of the schema", got=name, hint="Or list the labels with classes=."
-        )
-    return column
-
-
-def _without(schema: Schema, name: object) -> Schema:
-    return schema.select([n for n in schema.names if n != name])
-
-
-def _class_column(values: NDArray[Any], name: str) -> Categories:
-    """A schema column of these labels; numbers with a fraction are kept as text."""
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    if all(isinstance(value, float) for value in plain):
-        whole = all(value.is_integer() and abs(value) < 2**53 for value in plain)
-        plain = [int(value) if whole else repr(value) for value in plain]
-    if not all(isinstance(value, (str, int, bool, datetime.date)) for value in plain):
-        raise InvalidArgument("classes", "labels that are text, numbers, booleans or dates")
-    return Categories(plain, name=name)
-
-
-def _is_named(X: Any) -> bool:
-    """Whether this is a frame with text for column names; scikit-learn takes all others for arrays."""
-    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
-
-
-def _free_name(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _kind(columns: Sequence[Any] | None, index: int) -> str | None:
-    return None if columns is None else columns[index].kind
-
-
-def _arrow(name: str, values: Any, kind: str | None) -> Any:
-    """One column as an Arrow array. Objects become what the schema declares; without one, numbers if they can."""
-    if hasattr(values, "to_arrow"):  # polars
-        found = values.to_arrow()
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    objects = getattr(values, "dtype", None) == np.dtype(object)
-    array = np.asarray(values) if objects else values
-    if objects and kind != "categories":
-        # Errors are raised outside of the handlers: those of NumPy and Arrow quote a value.
-        numbers = None
-        with contextlib.suppress(ValueError, TypeError):
-            numbers = np.asarray(array, dtype=np.float64)
-        if numbers is None and kind == "numeric":
-            raise SourceError(f"X: column {name!r} is declared numeric and holds something else.")
-        array = array if numbers is None else numbers
-    found = None
-    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        found = pa.array(array, from_pandas=array.dtype == np.dtype(object))
-    if found is None:
-        raise SourceError(f"X: column {name!r} has no Arrow type; a column holds one type only.")
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

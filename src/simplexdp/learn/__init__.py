@@ -1,0 +1,5 @@
+"""A scikit-learn classifier: differentially private naive Bayes."""
+
+from .classifier import NaiveBayes
+
+__all__ = ["NaiveBayes"]
