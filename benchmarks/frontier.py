@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, digamma, gammaln, xlogy
 
+from simplexdp.budget import Budget
 from simplexdp.estimation import NoisyCounts, estimate
 from simplexdp.estimation.values import truncated_normal_mean
+from simplexdp.mechanisms import Dirichlet
 
-from .utility.histograms import algorithm_1, exact_dirichlet, expected_losses, gaussian_scale, zipf
+from .utility.histogram_methods import algorithm_1, gaussian
 
 FloatArray = NDArray[np.float64]
 Curve = Callable[[FloatArray], FloatArray]
@@ -102,16 +104,23 @@ def flat_shares(total: int, variance: float, noise: str) -> Curve:
     return lambda z: np.asarray(1 / (1 + np.exp(-np.interp(z, grid, logit))))
 
 
+def raw_draw(tables: FloatArray, mechanism: Dirichlet) -> FloatArray:
+    """E KL of a Dirichlet draw for each row of counts, in closed form."""
+    shares, shapes = tables / tables.sum(axis=1, keepdims=True), mechanism.r * tables + mechanism.alpha
+    losses = xlogy(shares, shares).sum(axis=1) - (shares * digamma(shapes)).sum(axis=1)
+    return np.asarray(losses + digamma(shapes.sum(axis=1)))
+
+
 def rivals(total: int, epsilon: float, delta: float) -> dict[str, FloatArray]:
     """Risk of every rival at f = 0 … N."""
     counts = np.arange(total + 1.0)
     tables = np.column_stack([counts, total - counts])
-    sigma, b = gaussian_scale(epsilon, delta), 2 / epsilon
-    paper, exact = algorithm_1(epsilon, delta), exact_dirichlet(epsilon, delta)
-    public = int(expected_losses(total * zipf(2, 1.0), *exact).argmin())
-    found = {"exact Dir": np.array([expected_losses(table, *exact)[public] for table in tables])}
-    if paper[0].size:
-        found["Alg.1"] = np.array([expected_losses(table, *paper).min() for table in tables])
+    budget = Budget(epsilon=epsilon, delta=delta)
+    sigma, b = math.sqrt(gaussian(budget).noise_variance), 2 / epsilon
+    found = {"exact Dir": raw_draw(tables, Dirichlet.calibrate(budget, total=total, cells=2))}
+    paper = [raw_draw(tables, mechanism) for mechanism in algorithm_1(budget)]
+    if paper:
+        found["Alg.1"] = np.min(paper, axis=0)
     for kind, noise, deviation, law in (
         ("G", normal_noise(sigma), sigma, "normal"),
         ("L", laplace_noise(b), math.sqrt(2) * b, "laplace"),
