@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from simplexdp.estimation import NoisyCounts
 from simplexdp.estimation.beta import NARROW, STRENGTHS, Proportions, beta_posterior
-from simplexdp.estimation.network import estimate_network
+from simplexdp.estimation.network import estimate_network, no_interaction
 from simplexdp.estimation.network_tables import NetworkTables
 from simplexdp.estimation.overlapping import OverlappingTables
 
@@ -249,27 +249,36 @@ def test_many_small_rows_are_not_pulled_to_one_large_row() -> None:
     assert found[1:, 1].mean() > 0.55
 
 
-def test_interacting_rows_keep_more_of_a_uniform_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that share nothing, seen through little noise, four networks: closer than with the narrow back-off alone."""
-    families: list[tuple[str, tuple[str, ...]]] = [("a", ()), ("b", ()), ("x", ("a", "b"))]
-    losses = []
-    for shares in ((0.1, 0.4), ()):
-        monkeypatch.setattr("simplexdp.estimation.network.WIDER_SHARES", shares)
-        rng = np.random.default_rng(4)
-        total = 0.0
-        for _ in range(4):
-            child = rng.dirichlet(np.full(6, 0.2), size=(5, 5))
-            counts = 200 * child
-            exact = {("a", "b", "x"): counts, ("a", "x"): counts.sum(axis=1), ("b", "x"): counts.sum(axis=0)}
-            exact |= {("a",): np.full(5, 1000.0), ("b",): np.full(5, 1000.0)}
-            tables = {
-                columns: NoisyCounts(values=values + rng.normal(0, 10.0, values.shape), variance=100.0, total=5000.0)
-                for columns, values in exact.items()
-            }
-            found = estimate_network(families, tables)["x"]
-            total += float(special.rel_entr(child, found).sum())
-        losses.append(total)
-    assert losses[0] < 0.98 * losses[1]
+def test_parents_that_do_not_interact_are_told_together() -> None:
+    """Iterative proportional fitting against its definition: both margins, and a log-linear law without interaction."""
+    rng = np.random.default_rng(4)
+    count = rng.gamma(1.0, 100.0, size=(3, 4))
+    logits = rng.normal(size=(3, 1, 5)) + rng.normal(size=(1, 4, 5))
+    truth = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    mass = count[:, :, None] * truth
+    first, second = (mass.sum(axis=axis) / count.sum(axis=axis)[:, None] for axis in (1, 0))
+    marginal = (mass.sum(axis=(0, 1)) / count.sum())[None]
+    found = no_interaction(first, second, marginal, count).reshape(truth.shape)
+    np.testing.assert_allclose(found, truth, atol=1e-3)
+    product = first[:, None] * (second / marginal)[None]
+    product /= product.sum(axis=2, keepdims=True)
+    assert np.abs(product - truth).max() > 0.02  # what counts twice is far from it
+
+
+def test_a_parent_that_repeats_another_adds_nothing() -> None:
+    """Two parents that are equal in 98 of 100 records: rows seen rarely stay where either parent puts them."""
+    rng = np.random.default_rng(5)
+    share = np.array([[0.9, 0.1], [0.2, 0.8]])
+    joint = np.array([[4900.0, 100.0], [100.0, 4900.0]])
+    counts = joint[:, :, None] * share[:, None]
+    exact = {("a", "b", "x"): counts, ("a", "x"): counts.sum(axis=1), ("b", "x"): counts.sum(axis=0), ("a", "b"): joint}
+    exact |= {("a",): joint.sum(axis=1), ("b",): joint.sum(axis=0)}
+    tables = {
+        columns: NoisyCounts(values=values + rng.normal(0, 20.0, values.shape), variance=400.0, total=10_000.0)
+        for columns, values in exact.items()
+    }
+    found = estimate_network([("a", ()), ("b", ("a",)), ("x", ("a", "b"))], tables)["x"]
+    np.testing.assert_allclose(found[[0, 1], [0, 1]], share, atol=0.02)
 
 
 def test_columns_with_one_cell_and_wide_networks_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,10 @@
 """Conditional tables of a Bayesian network from noisy tables that overlap: back-off along the parents.
 
 For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, then θ_{x|p₁}, then θ_{x|p₁p₂}, …, each level
-shrunk to what the level before says: θ_{x|S+p} ~ Dir(τ m), m ∝ θ_{x|S} (θ_{x|p}/θ_x)^b with b ∈ {0, ½, 1} and a uniform
-part. The order of the parents, b and that part are those of the highest evidence given the noise; τ is mixed over a
-grid, its weights learnt from all rows under two hyper-priors (rows close to their back-off, rows that share nothing).
+shrunk to what fewer parents say: θ_{x|S+p} ~ Dir(τ m), where m is θ_{x|S} or what θ_{x|S} and θ_{x|p} say together if
+they do not interact, with a small uniform part. The order of the parents is that of the highest evidence given the
+noise; m and τ are mixed for each row, their weights learnt from all rows under two hyper-priors of τ (rows close to
+their back-off, rows that share nothing).
 Pairs may also be shrunk to the mean of their own rows, where one large row makes the marginal. The number of records
 in each row comes from the nodes above, which are estimated first. Everything is post-processing of released values.
 """
@@ -23,8 +24,6 @@ from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
 
 HyperPriors = Sequence[tuple[float, FloatArray]]
-POWERS = (0.0, 0.5, 1.0)
-"""How much of the pairwise effect of a new parent carries over: none, half or all of it."""
 # Hyper-priors of the strength τ. A marginal is usually uneven; a row is usually close to its back-off.
 ROW = np.array([1, 1.5, 3, 5, 8, 10, 12, 10, 8, 8, 8, 6, 4, 15.5])
 FREE_SHARE = 0.4
@@ -33,12 +32,12 @@ FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
 """Then ln(τ / cells) is about normal with this centre (as a factor) and standard deviation."""
 MARGINAL_CENTRE, MARGINAL_SPREAD = 0.4, 1.0
 """The same for the distribution of a single column, which is usually uneven."""
+FITTING_ROUNDS = 12
+"""Of iterative proportional fitting; more change nothing that the noise would not hide."""
 HYPER_WEIGHT = 10.0
 """How many rows the hyper-prior is worth."""
 UNIFORM_SHARE = 0.02
 """Part of every back-off that is uniform: a value that is rare on the whole may be common in some row."""
-WIDER_SHARES = (0.1, 0.4)
-"""Further such parts where parents interact, if the evidence is for them."""
 MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
 UPSTREAM_CELLS = 1 << 22
@@ -136,7 +135,7 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
         alone,
         total,
         np.zeros(1),
-        uniform,
+        [uniform],
         ((1.0, strengths(alone.size, MARGINAL_CENTRE, MARGINAL_SPREAD)),),
         MARGINAL_FLOOR,
     ).values
@@ -151,20 +150,20 @@ def _conditional(
 
     priors = ((1 - FREE_SHARE, ROW), (FREE_SHARE, strengths(cells, FREE_CENTRE, FREE_SPREAD)))
 
-    def level(columns: Sequence[str], means: FloatArray, uniform: float = UNIFORM_SHARE) -> _Rows:
+    def level(columns: Sequence[str], *means: FloatArray) -> _Rows:
         noisy = known.rows(columns, node)
-        means = (1 - uniform) * means + uniform / cells
-        return _learn(noisy.values.reshape(-1, cells), noisy, *totals.over(columns), means, priors, ROW_FLOOR)
+        values = noisy.values.reshape(-1, cells)
+        softened = [(1 - UNIFORM_SHARE) * each + UNIFORM_SHARE / cells for each in means]
+        return _learn(values, noisy, *totals.over(columns), softened, priors, ROW_FLOOR)
 
     def pair(parent: str) -> _Rows:
-        """Rows around the marginal, or around their own mean where one large row makes the marginal."""
+        """Rows around the marginal, or around their own mean: one large row may make the marginal."""
         rows = level([parent], np.repeat(marginal, sizes[parent], axis=0))
         count, _ = totals.over([parent])
-        scale = cells * known.rows([parent], node).scale + cells
-        weights = count / (count + scale)
+        weights = count / (count + cells * known.rows([parent], node).scale + cells)
         mean = (weights @ rows.values / weights.sum())[None]
         again = level([parent], np.repeat(mean, sizes[parent], axis=0))
-        return again if again.log_evidence > rows.log_evidence + cells - 1 else rows
+        return again if again.log_evidence > rows.log_evidence else rows
 
     pairs = {parent: pair(parent) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.rows([p], node), totals, p, marginal) for p in parents}
@@ -174,16 +173,12 @@ def _conditional(
     while left:
         best: tuple[float, str, FloatArray] | None = None
         for parent in left:
-            base = np.repeat(rows, sizes[parent], axis=0)
-            effect = np.tile(pairs[parent].values / marginal, (len(rows), 1))
-            means = [_normalised(base * effect**power) for power in POWERS]
-            tried = [level([*chain, parent], each) for each in means]
-            i = max(range(len(tried)), key=lambda i: tried[i].log_evidence)
-            wider = [level([*chain, parent], means[i], uniform) for uniform in WIDER_SHARES]
-            top = max([tried[i], *wider], key=lambda found: found.log_evidence)
-            score = top.log_evidence - tried[0].log_evidence + gain[parent]
+            columns, base = [*chain, parent], np.repeat(rows, sizes[parent], axis=0)
+            count = totals.over(columns)[0].reshape(len(rows), sizes[parent])
+            found = level(columns, base, no_interaction(rows, pairs[parent].values, marginal, count))
+            score = found.log_evidence - level(columns, base).log_evidence + gain[parent]
             if best is None or score > best[0]:
-                best = (score, parent, top.values)
+                best = (score, parent, found.values)
         assert best is not None
         _, parent, rows = best
         chain.append(parent)
@@ -192,37 +187,54 @@ def _conditional(
     return np.ascontiguousarray(np.transpose(table, [*(chain.index(p) for p in parents), len(parents)]))
 
 
+def no_interaction(first: FloatArray, second: FloatArray, marginal: FloatArray, count: FloatArray) -> FloatArray:
+    """Rows for all pairs (p, q) of two parents with both one-parent tables as margins: iterative proportional fitting.
+
+    With n_pq records for each pair, Σ_q n_pq θ_pq = n_p first_p and Σ_p n_pq θ_pq = n_q second_q. The product of both
+    effects, where it starts, would count twice what the parents have in common.
+    """
+    target_first, target_second = count.sum(axis=1)[:, None] * first, count.sum(axis=0)[:, None] * second
+    rows = _normalised(first[:, None] * (second / marginal)[None])
+    for _ in range(FITTING_ROUNDS):
+        mass = count[:, :, None] * rows
+        mass *= (target_first / mass.sum(axis=1))[:, None]
+        mass *= (target_second / mass.sum(axis=0))[None]
+        rows = _normalised(mass)
+    return rows.reshape(-1, rows.shape[-1])
+
+
 def _learn(
     values: FloatArray,
     noisy: NoisyCounts,
     totals: FloatArray,
     total_variances: FloatArray,
-    means: FloatArray,
+    means: Sequence[FloatArray],
     hyper: HyperPriors,
     floor: float,
 ) -> _Rows:
-    """Rows θ_r ~ Dir(τ m_r) from noisy counts z_r with row totals n_r; τ is mixed for each row."""
+    """Rows θ_r ~ Dir(τ m_r) from noisy counts z_r with row totals n_r; τ and which of the `means` are mixed by row."""
     rows, cells = values.shape
     if cells == 1:
         return _Rows(values=np.ones((rows, 1)), log_evidence=0.0)
     moved = values + ((totals - values.sum(axis=1)) / cells)[:, None]
     posterior = beta_posterior(
         Proportions(
-            values=moved.ravel(),
+            values=np.tile(moved.ravel(), len(means)),
             variance=noisy.variance + 1e-3,
             slope=noisy.slope,
-            totals=np.repeat(totals, cells),
-            total_variances=np.repeat(total_variances, cells),
-            means=np.broadcast_to(means, values.shape).ravel(),
+            totals=np.tile(np.repeat(totals, cells), len(means)),
+            total_variances=np.tile(np.repeat(total_variances, cells), len(means)),
+            means=np.concatenate([each.ravel() for each in means]),
             centre=1 / cells,
         )
     )
     # A row is bound by its total and a column by its own: (C − 1)/C and (R − 1)/R of the cells count.
     free_part = (cells - 1) / cells * (1.0 if rows == 1 else (rows - 1) / rows)
-    log_rows = posterior.log_evidence.reshape(-1, rows, cells).sum(axis=2).T * free_part
-    theta, log_evidence = _mixed(log_rows, posterior.mean.reshape(-1, rows, cells), hyper)
+    shape = (-1, len(means), rows, cells)
+    log_rows = posterior.log_evidence.reshape(shape).sum(axis=3) * free_part
+    theta, around, log_evidence = _mixed(log_rows, posterior.mean.reshape(shape), np.array(means), hyper)
     lift = floor * np.sqrt(noisy.variance + 0.25) / np.maximum(totals, 1)
-    theta = np.maximum(theta, 1e-9) + lift[:, None] * np.minimum(1, means * cells)
+    theta = np.maximum(theta, 1e-9) + lift[:, None] * np.minimum(1, around * cells)
     return _Rows(values=_normalised(theta), log_evidence=log_evidence)
 
 
@@ -232,20 +244,33 @@ def strengths(cells: int, centre: float, spread: float) -> FloatArray:
     return np.exp(-0.5 * logs**2) + 1e-3
 
 
-def _mixed(log_rows: FloatArray, means: FloatArray, hyper: HyperPriors) -> tuple[FloatArray, float]:
-    """Rows averaged over τ, whose weights are learnt from all rows, and over the hyper-priors of the weights."""
-    logs, thetas = [], []
+def _mixed(
+    log_rows: FloatArray, thetas: FloatArray, means: FloatArray, hyper: HyperPriors
+) -> tuple[FloatArray, FloatArray, float]:
+    """Rows averaged over strengths and means, and the mean of the means; weights are learnt from all rows.
+
+    Before anything is seen all means are as likely.
+    """
+    grid, choices, rows = log_rows.shape
+    flat = log_rows.reshape(grid * choices, rows).T
+    logs, values, around = [], [], []
     for share, shape in hyper:
-        prior = shape / shape.sum()
+        prior = np.repeat(shape / shape.sum() / choices, choices)
         mixture = prior
         for _ in range(25):
-            weights = _softmax(log_rows + np.log(mixture))[0]
-            mixture = (weights.sum(axis=0) + HYPER_WEIGHT * prior) / (len(log_rows) + HYPER_WEIGHT)
-        weights, log_evidence = _softmax(log_rows + np.log(mixture))
+            weights = _softmax(flat + np.log(mixture))[0]
+            mixture = (weights.sum(axis=0) + HYPER_WEIGHT * prior) / (rows + HYPER_WEIGHT)
+        weights, log_evidence = _softmax(flat + np.log(mixture))
         logs.append(math.log(share) + float(log_evidence.sum()))
-        thetas.append(np.einsum("rt,trc->rc", weights, means))
+        by_row = weights.T.reshape(grid, choices, rows)
+        values.append(np.einsum("tkr,tkrc->rc", by_row, thetas))
+        around.append(np.einsum("tkr,krc->rc", by_row, means))
     chosen, total = _softmax(np.array([logs]))
-    return np.einsum("h,hrc->rc", chosen[0], np.array(thetas)), float(total[0])
+    return (
+        np.einsum("h,hrc->rc", chosen[0], np.array(values)),
+        np.einsum("h,hrc->rc", chosen[0], np.array(around)),
+        float(total[0]),
+    )
 
 
 def _no_effect(noisy: NoisyCounts, totals: _RowTotals, parent: str, marginal: FloatArray) -> float:
