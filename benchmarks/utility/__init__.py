@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import get_args
 
-from .table import Part, Row, pivot, write
+from .table import Part, Row, pivot, read, write
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,12 +21,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer cases and seeds: a few minutes")
     parser.add_argument("--part", action="append", choices=get_args(Part), help="repeatable; all by default")
     parser.add_argument("--out", type=Path, help="write the table as CSV")
+    parser.add_argument("--read", type=Path, action="append", help="take the table from such a file, do not run")
     options = parser.parse_args(argv)
+    saved = [row for path in options.read or () for row in read(path)]
     found: list[Row] = []
     for part in options.part or get_args(Part):
         began = time.perf_counter()
         module = importlib.import_module(f"benchmarks.utility.{part.replace('-', '_')}")
-        rows: list[Row] = list(module.rows(options.quick))
+        rows: list[Row] = [row for row in saved if row.part == part] if saved else list(module.rows(options.quick))
+        if not rows:
+            continue
         print(f"\n=== {part}", *pivot(rows), *module.summary(rows), sep="\n")
         print(f"{len(rows)} rows in {time.perf_counter() - began:.0f} s", flush=True)
         found += rows

@@ -1,6 +1,6 @@
 """The histograms of the benchmark, each one fixed table, and where each comes from.
 
-"tuned" are the families that the issue of this project names: constants of the estimates were chosen on tables of these
+"tuned" are the families of the utility targets: constants of the estimates were chosen on tables of these
 kinds (other draws of them, but two choices were prompted by the binary and the uniform tables themselves). "fresh" are
 families on which nothing was chosen: log-normal and bell-shaped tables, and classical data; but for the butterflies and
 the log-normal table of 30 cells, which were looked at when the odds of the learnt prior were chosen.
