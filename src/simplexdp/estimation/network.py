@@ -1,12 +1,12 @@
 """Conditional tables of a Bayesian network from noisy tables that overlap: back-off along the parents.
 
 For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, then θ_{x|p₁}, then θ_{x|p₁p₂}, …, each level
-shrunk to what fewer parents say: θ_{x|S+p} ~ Dir(τ m), where m is θ_{x|S} or what θ_{x|S} and θ_{x|p} say together if
-they do not interact, with a small uniform part. The order of the parents is that of the highest evidence given the
-noise; m and τ are mixed for each row, their weights learnt from all rows under two hyper-priors of τ (rows close to
-their back-off, rows that share nothing).
-Pairs may also be shrunk to the mean of their own rows, where one large row makes the marginal. The number of records
-in each row comes from the nodes above, which are estimated first. Everything is post-processing of released values.
+shrunk to what fewer parents say: θ_{x|S+p} ~ Dir(τ m), where m is θ_{x|S}, or what θ_{x|S} and θ_{x|p} say together if
+they do not interact, or rarely the uniform distribution. The order of the parents is that of the highest evidence given
+the noise; m and τ are mixed for each row, their weights learnt from all rows under two hyper-priors of τ (rows close to
+their back-off, rows that share nothing). Pairs may also be shrunk to the mean of their own rows, where one large row
+makes the marginal. The number of records in each row comes from the nodes above, which are estimated first. Everything
+is post-processing of released values.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
 """Then ln(τ / cells) is about normal with this centre (as a factor) and standard deviation."""
 MARGINAL_CENTRE, MARGINAL_SPREAD = 0.4, 1.0
 """The same for the distribution of a single column, which is usually uneven."""
+MEAN_ODDS = (1.0, 1.0, 0.03)
+"""Of rows around what fewer parents say, around what they say together, and around nothing."""
 FITTING_ROUNDS = 12
 """Of iterative proportional fitting; more change nothing that the noise would not hide."""
 HYPER_WEIGHT = 10.0
@@ -175,7 +177,8 @@ def _conditional(
         for parent in left:
             columns, base = [*chain, parent], np.repeat(rows, sizes[parent], axis=0)
             count = totals.over(columns)[0].reshape(len(rows), sizes[parent])
-            found = level(columns, base, no_interaction(rows, pairs[parent].values, marginal, count))
+            together = no_interaction(rows, pairs[parent].values, marginal, count)
+            found = level(columns, base, together, np.full_like(base, 1 / cells))
             score = found.log_evidence - level(columns, base).log_evidence + gain[parent]
             if best is None or score > best[0]:
                 best = (score, parent, found.values)
@@ -249,13 +252,14 @@ def _mixed(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Rows averaged over strengths and means, and the mean of the means; weights are learnt from all rows.
 
-    Before anything is seen all means are as likely.
+    The means are the back-off, both parents together and the uniform distribution, or the first of these.
     """
     grid, choices, rows = log_rows.shape
+    odds = np.array(MEAN_ODDS[:choices])
     flat = log_rows.reshape(grid * choices, rows).T
     logs, values, around = [], [], []
     for share, shape in hyper:
-        prior = np.repeat(shape / shape.sum() / choices, choices)
+        prior = np.outer(shape / shape.sum(), odds / odds.sum()).ravel()
         mixture = prior
         for _ in range(25):
             weights = _softmax(flat + np.log(mixture))[0]
