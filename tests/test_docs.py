@@ -31,7 +31,7 @@ def test_the_quickstart_runs_as_written():
     assert result.failed == 0, "".join(report)
 
 
-@pytest.mark.parametrize("page", ["ledger", "audit"])
+@pytest.mark.parametrize("page", ["ledger", "audit", "which-mechanism"])
 def test_the_examples_of_a_page_run_as_written(page):
     text = re.sub(r"^```.*$", "", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, page, f"{page}.md", 0)

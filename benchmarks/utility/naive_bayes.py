@@ -219,7 +219,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 def summary(rows: Sequence[Row]) -> list[str]:
     """Ratios to the class shares, and every target with what it came to."""
-    loss, accuracy = Losses.of(rows, "loss"), Losses.of(rows, "accuracy")
+    loss, errors, accuracy = (Losses.of(rows, value) for value in ("loss", "error", "accuracy"))
     epsilons = np.array([epsilon for _, _, epsilon in loss.cells])
     fresh = {row.case for row in rows if row.origin == "fresh"}
     is_fresh = np.array([case in fresh for case, _, _ in loss.cells])
@@ -259,7 +259,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
         at = is_fresh & (epsilons == epsilon)
         if at.any():
             ratio = float(np.mean((mine / prior)[at]))
-            line(ratio <= target, f"held out at ε = {epsilon:g}: {ratio:.3f}, wanted {target:g}")
+            error = float(np.linalg.norm((errors.of_method(OURS) / prior)[at]) / at.sum())
+            line(ratio <= target, f"held out at ε = {epsilon:g}: {ratio:.3f} ± {error:.3f}, wanted {target:g}")
     private = [accuracy.of_method(name) for name in accuracy.methods if name not in (PRIOR, PLAIN)]
     short = np.max(private, axis=0) - accuracy.of_method(OURS)
     line(not (short > 0.005).any(), f"accuracy within half a point of the best: {where(short > 0.005)}")
