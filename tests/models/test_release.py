@@ -123,6 +123,7 @@ def test_a_changed_truncated_or_newer_file_is_refused_with_the_reason(tmp_path: 
         "[" * 100_000: "nested too deeply",
         "{}": "needs format, version",
         '{"format": NaN}': "not JSON",
+        text.replace('"values":', '"values": [1, 2], "values":', 1): "not JSON",
     }
     for broken, reason in cases.items():
         with pytest.raises(FormatError, match=reason):
