@@ -194,8 +194,8 @@ def _check_drawable(mechanism: Mechanism) -> None:
 def split_by_loss(
     budget: Budget, sizes: Sequence[int], *, neighbours: Neighbours, total: float | None, rows: int = 1
 ) -> Split:
-    """The weights with the least predicted sum of losses; "cells" where the size of the tables is not public."""
-    if total is None:
+    """The weights with the least predicted sum of losses; "cells" where no size above 0 is public."""
+    if not total:
         return "cells"
     noise = Gaussian.calibrate(budget, tables=len(sizes), neighbours=neighbours, rows=rows)
     return least_loss_shares(sizes, variance=noise.continuous_variance, total=total)
