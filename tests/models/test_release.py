@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,21 @@ def test_certificates_say_what_breaks_the_promise() -> None:
     assert hidden.total is None
     assert "added or removed" in hidden.certificate().promise
     assert not any("number of" in item and "rows" in item for item in hidden.certificate().assumed_public)
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "balanced-laplace", "laplace", "gaussian", "polya"])
+def test_certificates_never_show_a_budget_that_holds_as_overspent(mechanism: Any) -> None:
+    """ε at δ is searched from above; here 1.000000000000003 would be told as 1.00001."""
+    asked = Budget(epsilon=1.0, delta=1e-5)
+    made = release([100, 2, 3, 4], budget=asked, mechanism=mechanism)
+    assert made.loss.fits(asked)
+    assert made.guarantee.epsilon(1e-5) <= 1.0
+    assert made.certificate().guarantee["epsilon_at_delta"]["1e-05"] <= 1.0
+    assert "1.00001" not in made.certificate().promise
+    less = replace(
+        made.guarantee, budget=Budget(epsilon=0.5, delta=1e-5)
+    )  # a budget that does not hold changes nothing
+    assert less.epsilon(1e-5) == made.loss.epsilon(1e-5)
 
 
 def test_nothing_private_in_the_representation() -> None:
