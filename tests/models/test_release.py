@@ -12,6 +12,7 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from simplexdp import Budget, Release, Schema, release, release_distribution
@@ -161,6 +162,15 @@ def test_certificates_say_what_breaks_the_promise() -> None:
     assert hidden.total is None
     assert "added or removed" in hidden.certificate().promise
     assert not any("number of" in item and "rows" in item for item in hidden.certificate().assumed_public)
+
+
+def test_a_table_of_one_cell_is_read_back(tmp_path: Path) -> None:
+    """A column may have one value; what was drawn and paid for must not be lost in its file."""
+    schema = Schema.of(a=["x"])
+    for neighbours in ("replace-one", "add-remove"):
+        made = release_distribution(pa.table({"a": ["x"] * 9}), schema, ["a"], budget=BUDGET, neighbours=neighbours)
+        made.write(tmp_path / "one.json")
+        assert Release.read(tmp_path / "one.json").probabilities.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "balanced-laplace", "laplace", "gaussian", "polya"])
