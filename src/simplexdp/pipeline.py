@@ -93,6 +93,12 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
+    if guarantee.total_is_public and len({int(table.private_counts().sum()) for table in tables}) > 1:
+        raise InvalidArgument(
+            "tables",
+            "of the same records: their totals differ",
+            hint="Under replace-one the total is published. Rows that only some tables count make it private.",
+        )
     return _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
 
 

@@ -81,7 +81,7 @@ def plan_tables(
         calibration: "exact", or the paper's "algorithm1" (Dirichlet only).
         neighbours: the relation of the guarantee.
         split: of the budget over the tables: "equal", by the number of "cells", by least predicted "loss", or weights.
-        total: the public number of records, where there is one; it helps to choose.
+        total: the public number of records, where there is one; it helps to choose. There is none for persons.
         unit: "row" or "person".
         rows: rows that one person may have.
         pure: ε of pure steps that the budget also pays for.
@@ -94,6 +94,8 @@ def plan_tables(
     sizes = [math.prod(shape) for shape in shapes]
     if not sizes:
         raise InvalidArgument("tables", "at least one")
+    if unit != "row":
+        total = None  # persons have any number of rows: the total is private, and no choice may rest on it
     if split == "loss" and budget is not None:
         split = split_by_loss(budget, sizes, neighbours=neighbours, total=total, rows=rows)
     if mechanism == "auto" and calibration == "exact" and budget is not None and charge_order is not None:
@@ -192,8 +194,8 @@ def _check_drawable(mechanism: Mechanism) -> None:
 def split_by_loss(
     budget: Budget, sizes: Sequence[int], *, neighbours: Neighbours, total: float | None, rows: int = 1
 ) -> Split:
-    """The weights with the least predicted sum of losses; "cells" where the size of the tables is not public."""
-    if total is None:
+    """The weights with the least predicted sum of losses; "cells" where no size above 0 is public."""
+    if not total:
         return "cells"
     noise = Gaussian.calibrate(budget, tables=len(sizes), neighbours=neighbours, rows=rows)
     return least_loss_shares(sizes, variance=noise.continuous_variance, total=total)

@@ -32,7 +32,7 @@ from simplexdp.audit import Audit, audit, audit_fit
 from simplexdp.budget import Neighbours
 from simplexdp.cli import app
 from simplexdp.errors import InvalidArgument
-from simplexdp.mechanisms import Mechanism, NoNoise
+from simplexdp.mechanisms import BalancedLaplace, Mechanism, NoNoise
 from simplexdp.mechanisms.base import IntArray
 from simplexdp.mechanisms.sums import GaussianTables, NoisySum
 from simplexdp.models import Release
@@ -91,6 +91,13 @@ def test_a_sum_with_too_little_noise_is_found(kind: Any, monkeypatch: pytest.Mon
 def test_exact_counts_cannot_be_audited() -> None:
     with pytest.raises(InvalidArgument, match="noise"):
         audit_fit(Guarantee(mechanisms=(NoNoise(),)))
+
+
+def test_a_table_of_one_cell_with_balanced_noise_shows_nothing() -> None:
+    table, one = BalancedLaplace(scale=2.0, cells=3), BalancedLaplace(scale=2.0, cells=1)
+    found = audit_fit(Guarantee(mechanisms=(one, table)), draws=2000, entropy=1)
+    assert found.claimed == audit_fit(Guarantee(mechanisms=(table,)), draws=2000, entropy=1).claimed
+    assert not found.violated
 
 
 # -- from rows to release --------------------------------------------------------------------------------------------

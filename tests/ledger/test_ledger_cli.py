@@ -12,6 +12,7 @@ from simplexdp import Budget, Gaussian, release
 from simplexdp.cli import app
 from simplexdp.errors import FormatError, PrivacyError, SimplexDPError
 from simplexdp.ledger import Ledger, fingerprint
+from simplexdp.models.document import write_document
 
 
 def run(*arguments: object) -> str:
@@ -59,6 +60,11 @@ def test_verify_finds_the_charge_of_a_file(path: Path, tmp_path: Path) -> None:
     release([5, 6, 7], budget=Budget(epsilon=0.2, delta=1e-6)).write(tmp_path / "free.json")
     with pytest.raises(PrivacyError, match="no charge"):
         run("verify", path, "--release", tmp_path / "free.json")
+    # What a reader would pass over was not paid for either: exact counts beside the release, say.
+    more = write_document("release", published.to_body() | {"counts": [5, 6, 7]})
+    (tmp_path / "more.json").write_text(more)
+    with pytest.raises(PrivacyError, match="no charge"):
+        run("verify", path, "--release", tmp_path / "more.json")
 
 
 def test_export(path: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from simplexdp.estimation.values import noise_intervals
 from simplexdp.mechanisms.auto import FEW_CELLS, choose
 from simplexdp.models.document import checksum
 from simplexdp.models.guarantee import Guarantee
+from simplexdp.pipeline import draw_tables
 from simplexdp.planning import plan_tables
 from simplexdp.sampling.discrete import MOST_CELLS
 from simplexdp.sampling.entropy import SeededEntropy
@@ -130,6 +131,26 @@ def test_plans_refuse_persons_and_tables_too_large() -> None:
     with pytest.raises(Infeasible, match="publishes the total"):
         release(table, budget=BUDGET, mechanism="balanced-laplace")
     assert not isinstance(release(table, budget=BUDGET).mechanism, BalancedLaplace)
+
+
+def test_the_automatic_choice_for_persons_has_no_use_for_a_total() -> None:
+    """The number of rows of all persons is private, whatever a caller takes it for."""
+    known = plan_tables([["a"]], [[4]], BUDGET, unit="person", rows=1, total=100.0, split="loss")
+    assert known == plan_tables([["a"]], [[4]], BUDGET, unit="person", rows=1, split="loss")
+    assert isinstance(known.mechanisms[0], Laplace)
+
+
+@pytest.mark.parametrize("mechanism", ["balanced-laplace", "gaussian"])
+def test_tables_with_different_totals_are_not_drawn(mechanism: Any) -> None:
+    """Rows that one table leaves out would tell who is left out: the total would not be public."""
+    tables = [CountTable.from_array(counts, columns=[name]) for name, counts in (("a", [3, 4]), ("b", [3, 3]))]
+    made = plan_tables([["a"], ["b"]], [[2], [2]], BUDGET, mechanism=mechanism, total=7.0)
+    with pytest.raises(InvalidArgument, match="same records") as raised:
+        draw_tables(tables, made, entropy=1)
+    assert not set("3467") & set(str(raised.value))
+    assert len(draw_tables(tables[:1] * 2, made, entropy=1)) == 2
+    hidden = plan_tables([["a"], ["b"]], [[2], [2]], BUDGET, neighbours="add-remove")
+    assert [each.total for each in draw_tables(tables, hidden, entropy=1)] == [None, None]
 
 
 def test_a_release_keeps_the_total_and_goes_through_a_file(tmp_path: Path) -> None:

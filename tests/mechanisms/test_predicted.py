@@ -151,3 +151,18 @@ def test_plans_split_by_loss():
     assert plan.guarantee.loss.fits(budget)
     unknown = plan_tables(columns, sizes, budget, mechanism="gaussian", split="loss", neighbours="add-remove")
     assert unknown == plan_tables(columns, sizes, budget, mechanism="gaussian", split="cells", neighbours="add-remove")
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 100.0, 1000.0])
+@pytest.mark.parametrize("total", [1.0, 1e9])
+def test_budgets_far_from_any_use_still_have_a_choice(epsilon, total):
+    """Noise far below one count leaves no bins up to a count; far above, Pólya noise is out of reach."""
+    budget = Budget(epsilon=epsilon, delta=1e-5)
+    assert choose(budget, total=total, cells=3).loss().fits(budget)
+
+
+def test_nothing_is_predicted_of_no_records():
+    budget = Budget(epsilon=1.0, delta=1e-5)
+    assert choose(budget, total=0.0, cells=3) == choose(budget, cells=3)
+    empty = plan_tables([["a"], ["b"]], [[2], [9]], budget, split="loss", total=0.0)
+    assert empty.mechanisms == plan_tables([["a"], ["b"]], [[2], [9]], budget, split="cells").mechanisms

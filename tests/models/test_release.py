@@ -6,11 +6,13 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mpmath as mp
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from simplexdp import Budget, Release, Schema, release, release_distribution
@@ -123,6 +125,7 @@ def test_a_changed_truncated_or_newer_file_is_refused_with_the_reason(tmp_path: 
         "[" * 100_000: "nested too deeply",
         "{}": "needs format, version",
         '{"format": NaN}': "not JSON",
+        text.replace('"values":', '"values": [1, 2], "values":', 1): "not JSON",
     }
     for broken, reason in cases.items():
         with pytest.raises(FormatError, match=reason):
@@ -159,6 +162,30 @@ def test_certificates_say_what_breaks_the_promise() -> None:
     assert hidden.total is None
     assert "added or removed" in hidden.certificate().promise
     assert not any("number of" in item and "rows" in item for item in hidden.certificate().assumed_public)
+
+
+def test_a_table_of_one_cell_is_read_back(tmp_path: Path) -> None:
+    """A column may have one value; what was drawn and paid for must not be lost in its file."""
+    schema = Schema.of(a=["x"])
+    for neighbours in ("replace-one", "add-remove"):
+        made = release_distribution(pa.table({"a": ["x"] * 9}), schema, ["a"], budget=BUDGET, neighbours=neighbours)
+        made.write(tmp_path / "one.json")
+        assert Release.read(tmp_path / "one.json").probabilities.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "balanced-laplace", "laplace", "gaussian", "polya"])
+def test_certificates_never_show_a_budget_that_holds_as_overspent(mechanism: Any) -> None:
+    """ε at δ is searched from above; here 1.000000000000003 would be told as 1.00001."""
+    asked = Budget(epsilon=1.0, delta=1e-5)
+    made = release([100, 2, 3, 4], budget=asked, mechanism=mechanism)
+    assert made.loss.fits(asked)
+    assert made.guarantee.epsilon(1e-5) <= 1.0
+    assert made.certificate().guarantee["epsilon_at_delta"]["1e-05"] <= 1.0
+    assert "1.00001" not in made.certificate().promise
+    less = replace(
+        made.guarantee, budget=Budget(epsilon=0.5, delta=1e-5)
+    )  # a budget that does not hold changes nothing
+    assert less.epsilon(1e-5) == made.loss.epsilon(1e-5)
 
 
 def test_nothing_private_in_the_representation() -> None:

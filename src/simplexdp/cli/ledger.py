@@ -12,8 +12,8 @@ import typer
 from ..budget import check_neighbours
 from ..errors import InvalidArgument, PrivacyError
 from ..ledger import Ledger
-from ..models.document import checksum
-from .files import load, print_or_write
+from ..models.document import checksum, read_document, read_file
+from .files import KINDS, print_or_write
 from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
 
 app = typer.Typer(help="Start, show, verify and export a ledger of spent budgets.", no_args_is_help=True)
@@ -109,7 +109,7 @@ def verify(
     """Check every page, hash and sum; the anchor it prints is worth keeping elsewhere."""
     ledger = Ledger.open(file)
     found = ledger.verify(anchor=anchor)
-    paid = None if release is None else ledger.paid_for(checksum(load(release)[1].to_body()))
+    paid = None if release is None else ledger.paid_for(_digest(release))
     if release is not None and paid is None:
         raise PrivacyError(f"{release}: no charge of this ledger paid for it")
     if as_json:
@@ -122,6 +122,13 @@ def verify(
         typer.echo(
             f"{release} was paid for by entry {paid.number}: ε = {paid.body['epsilon']:.6g} of {paid.body['dataset']}"
         )
+
+
+def _digest(path: Path) -> str:
+    """The checksum of all that the file holds, fields that no document has included: it is what a charge seals."""
+    kind, body = read_document(read_file(path), *KINDS)
+    KINDS[kind].from_body(body)
+    return checksum(body)
 
 
 @app.command()

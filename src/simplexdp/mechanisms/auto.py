@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from ..budget import Budget, Neighbours
+from ..errors import Infeasible, NumericalError
 from .balanced import BalancedLaplace
 from .noise import Gaussian, Laplace
 from .polya import Polya
@@ -43,12 +45,12 @@ def choose(
 
     Laplace noise wins for one or a few tables at a moderate δ, Gaussian and Pólya noise for many tables. The Pólya
     noise grows with the count, so it can win with many cells and small counts only. Balanced Laplace noise takes the
-    place of Laplace noise in tables of few cells with a public total. Without a public size nothing can be predicted,
-    and the smaller variance of Gaussian and Laplace noise is taken.
+    place of Laplace noise in tables of few cells with a public total. Without a public size above 0 nothing can be
+    predicted, and the smaller variance of Gaussian and Laplace noise is taken.
     """
     settings = {"tables": tables, "rows": rows}
     gaussian = Gaussian.calibrate(budget, neighbours=neighbours, **settings)
-    if total is None or cells is None or cells < 2:
+    if not total or cells is None or cells < 2:
         laplace = Laplace.calibrate(budget, neighbours=neighbours, **settings)
         return gaussian if gaussian.noise_variance <= laplace.noise_variance else laplace
 
@@ -63,7 +65,8 @@ def choose(
     losses = [loss(noise_law(each)) for each in candidates]
     at_best = NoiseLaw(shape="normal", variance=BEST_POLYA * gaussian.continuous_variance)
     if loss(at_best) < min(losses):  # calibrating the Pólya mechanism takes longest
-        polya = Polya.calibrate(budget, neighbours=neighbours, total=total, cells=cells, **settings)
-        candidates.append(polya)
-        losses.append(loss(noise_law(polya)))
+        with contextlib.suppress(Infeasible, NumericalError):  # beyond its range the others still serve
+            polya = Polya.calibrate(budget, neighbours=neighbours, total=total, cells=cells, **settings)
+            candidates.append(polya)
+            losses.append(loss(noise_law(polya)))
     return candidates[losses.index(min(losses))]

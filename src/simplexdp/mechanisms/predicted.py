@@ -124,7 +124,7 @@ def _bins(table: Reference, width: float, limit: float) -> tuple[FloatArray, Flo
     growing = [0.5]
     while growing[-1] < width:
         growing.append(growing[-1] + max(1.0, math.floor(GROWTH * growing[-1])))
-    even = np.arange(growing[-1], limit + width, math.floor(width))
+    even = np.arange(growing[-1], max(limit, growing[-1]) + width, math.floor(width))  # one bin at least
     edges = np.concatenate([[-0.5], growing[:-1], even, np.geomspace(even[-1], even[-1] + most, 60)[1:]])
     k, mean = table.shapes[:, None], table.means[:, None]
     success = k / (k + mean)

@@ -105,5 +105,5 @@ def _asked(guarantee: Guarantee) -> str:
         spent = f"({budget.order:g}, {rounded(guarantee.loss.rdp(budget.order), up=True)})-RDP"
     else:
         assert budget.delta is not None
-        spent = f"({rounded(guarantee.loss.epsilon(budget.delta), up=True)}, {budget.delta:g})-DP"
+        spent = f"({rounded(guarantee.epsilon(budget.delta), up=True)}, {budget.delta:g})-DP"
     return f"Asked for {budget}, spent {spent}. "

@@ -35,7 +35,7 @@ def read_document(text: str, *kinds: str) -> tuple[str, dict[str, Any]]:
     if len(text) > MAX_BYTES:
         raise FormatError(f"the document is larger than {MAX_BYTES >> 20} MiB")
     try:
-        envelope = json.loads(text, parse_constant=_refuse_constant)
+        envelope = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeated)
     except (ValueError, RecursionError):
         raise FormatError("the document is not JSON or nested too deeply; it may be truncated") from None
     if not isinstance(envelope, dict) or set(envelope) != {"format", "version", "sha256", "body"}:
@@ -75,6 +75,14 @@ def reading_body(what: str) -> Iterator[None]:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(name)
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a name given twice only the last value would be read, and the checksum would know nothing of the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found
 
 
 @contextmanager

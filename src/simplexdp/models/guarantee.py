@@ -87,13 +87,24 @@ class Guarantee:
         """Under replace-one with rows as the unit the number of rows is public; otherwise it is not."""
         return self.neighbours == "replace-one" and self.unit == "row"
 
+    def epsilon(self, delta: float) -> float:
+        """The ε at this δ, rounded up, but not above that of a budget that is known to hold.
+
+        The search for ε ends a little above it, and what was asked for would look overspent.
+        """
+        loss, asked = self.loss, self.budget
+        found = loss.epsilon(delta)
+        if asked is not None and asked.delta == delta and loss.fits(asked):
+            return min(found, asked.epsilon)
+        return found
+
     def views(
         self, deltas: Sequence[float] = (1e-5, 1e-6, 1e-9), orders: Sequence[float] = (2, 5, 20)
     ) -> dict[str, Any]:
         """The guarantee as numbers: ε at several δ, Rényi ε at several orders; null where there is none."""
         loss = self.loss
         return {
-            "epsilon_at_delta": {f"{delta:g}": _finite(loss.epsilon(delta)) for delta in deltas},
+            "epsilon_at_delta": {f"{delta:g}": _finite(self.epsilon(delta)) for delta in deltas},
             "renyi_epsilon_at_order": {f"{order:g}": _finite(loss.rdp(order)) for order in orders},
         }
 

@@ -215,7 +215,7 @@ def _check_types(body: dict[str, Any]) -> None:
     numbers = (int, float) if body["mechanism"]["name"] == "dirichlet" else (int,)
     if any(type(value) not in numbers for value in lists["values"]) or any(type(n) is not int for n in lists["shape"]):
         raise TypeError
-    if len(lists["values"]) < 2 or any(n < 1 for n in lists["shape"]):
+    if not lists["values"] or any(n < 1 for n in lists["shape"]):
         raise ValueError
     if body["total"] is not None and check_whole("total", body["total"], at_least=0) > 2**53:
         raise ValueError
