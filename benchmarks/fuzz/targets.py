@@ -213,7 +213,8 @@ def _count(name: str, data: bytes) -> None:
 def counts(data: bytes) -> None:
     """A table of counts that is none: other values, other shapes, beside a count that no message may tell."""
     values: list[object] = [COUNT, *(HOSTILE[byte % len(HOSTILE)] for byte in data[1:6])]
-    mechanism = (Gaussian(sigma=3.0), Laplace(scale=2.0))[data[0] % 2] if data else Gaussian(sigma=3.0)
+    kinds = (Gaussian(sigma=3.0), Laplace(scale=2.0), BalancedLaplace(scale=2.0, cells=6))
+    mechanism = kinds[data[0] % 3] if data else kinds[0]
     nested = [values, values[:2]] if data[:1] > b"\xc0" else values
     quiet(lambda: mechanism.release(nested, entropy=1))  # type: ignore[arg-type]
 
