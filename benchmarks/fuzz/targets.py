@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simplexdp import Budget, Gaussian, Laplace, Release, Schema, count, release_distribution
+from simplexdp import BalancedLaplace, Budget, Gaussian, Laplace, Release, Schema, count, release_distribution
 from simplexdp.cli import run
 from simplexdp.ledger import Ledger, fingerprint
 from simplexdp.ledger.chain import START, Entry, State
