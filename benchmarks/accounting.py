@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -12,20 +11,17 @@ from rich.table import Table
 
 from simplexdp import Budget, Dirichlet, Gaussian, Polya, PrivacyLoss
 
+from .clock import seconds
+
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 STEP = 1e-3
 """The grid of the PLD; its answer is then about 0.01 % above the exact one."""
 
 
-def seconds(call: Callable[[], object], repeats: int) -> float:
+def warm_seconds(call: Callable[[], object], repeats: int) -> float:
     """The least CPU time of some calls, after one that fills caches."""
     call()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
+    return seconds(call, repeats)
 
 
 def beta_pld(r: float, alpha: float, times: int) -> object:
@@ -69,8 +65,8 @@ def mixed_pld() -> float:
 def main(*, quick: bool = False) -> None:
     repeats = 3 if quick else 10
     polya = Polya.calibrate(BUDGET, tables=64, r=3)
-    pld_64 = seconds(lambda: calibrate_by_pld(64), 2)
-    pld_mixed = seconds(mixed_pld, 1)
+    pld_64 = warm_seconds(lambda: calibrate_by_pld(64), 2)
+    pld_mixed = warm_seconds(mixed_pld, 1)
     loss_64 = 64 * polya.loss()
     rows: list[tuple[str, Callable[[], object], float | None, str, float | None]] = [
         ("Algorithm 1 calibration", lambda: Dirichlet.algorithm1(order=5, epsilon=1.0), 100e-6, "", None),
@@ -88,7 +84,7 @@ def main(*, quick: bool = False) -> None:
     ]
     table = Table("what", "CPU time", "target", "peer", "peer's time", "peer / ours", title="Accounting")
     for label, call, target, peer, theirs in rows:
-        ours = seconds(call, repeats)
+        ours = warm_seconds(call, repeats)
         table.add_row(
             label,
             _time(ours),

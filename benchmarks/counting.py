@@ -14,13 +14,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from . import counting_data as data
+from .clock import seconds
 
 REPEATS = 3
 Work = Callable[[], object]
@@ -177,12 +177,8 @@ def child(name: str, folder: Path, rows: int, repeats: int) -> dict[str, float]:
     import simplexdp.counting  # noqa: F401  # idle means: the same imports
 
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    idle, seconds = _memory("VmRSS"), []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        seconds.append(time.process_time() - start)
-    return {"seconds": min(seconds), "peak": _memory("VmHWM") - idle}
+    idle = _memory("VmRSS")
+    return {"seconds": seconds(work, repeats), "peak": _memory("VmHWM") - idle}
 
 
 def measure(name: str, folder: Path, rows: int, repeats: int = REPEATS) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Speed of naive Bayes, as ratios measured in one run: prediction against scikit-learn, and the parts of a fit.
 
-    python benchmarks/prediction.py [--quick]
+    python -m benchmarks prediction [--quick]
 
 Prediction: `NaiveBayesModel.predict_log_proba` against `CategoricalNB.predict_log_proba` on the same cell numbers;
 wanted: 4 ×. Fit from a Parquet file: counting should dominate; release and estimate should stay under 10 % of the
@@ -26,16 +26,13 @@ from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.pipeline import draw_tables
 from simplexdp.planning import plan_tables
 
+from .clock import seconds
+
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
 
 def best(work: Callable[[], object], times: int) -> float:
-    found = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    return seconds(work, times, clock=time.perf_counter)
 
 
 def main() -> None:
@@ -44,7 +41,6 @@ def main() -> None:
     rows = 100_000 if parser.parse_args().quick else 1_000_000
     rng = np.random.default_rng(1)
     sizes = [int(size) for size in rng.integers(2, 20, 20)]
-    schema_of = {}
     for classes in (2, 5):
         labels = rng.integers(0, classes, rows)
         codes = np.stack(
@@ -56,7 +52,6 @@ def main() -> None:
                 Categories(range(classes), name="y"),
             ]
         )
-        schema_of[classes] = schema
         columns = {f"x{k}": codes[:, k] for k in range(len(sizes))} | {"y": labels}
         model = fit_naive_bayes(CellNumbers(columns), schema, "y", budget=BUDGET, entropy=1)
         peer = CategoricalNB(min_categories=sizes).fit(codes, labels)
@@ -73,9 +68,9 @@ def main() -> None:
         path = Path(folder) / "rows.parquet"
         pq.write_table(pa.table(columns), path)
         tables = [(f"x{k}", "y") for k in range(len(sizes))]
-        start = time.perf_counter()
-        plan = plan_tables(tables, [schema.shape(t) for t in tables], BUDGET, total=float(rows))
-        planned = time.perf_counter() - start
+        shapes = [schema.shape(t) for t in tables]
+        planned = best(lambda: plan_tables(tables, shapes, BUDGET, total=float(rows)), 1)
+        plan = plan_tables(tables, shapes, BUDGET, total=float(rows))
         counted = count(path, schema, tables)
         counting = best(lambda: count(path, schema, tables), 3)
         drawing = best(lambda: draw_tables(counted, plan, schema=schema), 3)

@@ -6,8 +6,6 @@ gamma draws (PCG64), which the Dirichlet draw is held against.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -17,20 +15,12 @@ from simplexdp.sampling.discrete import discrete_gaussian, discrete_laplace
 from simplexdp.sampling.entropy import SecureEntropy
 from simplexdp.sampling.polya import negative_binomial
 
+from .clock import seconds
+
 CELLS = 1_000_000
 SIGMA = Fraction(5276, 1000)
 """The Gaussian at (ε, δ) = (1, 1e-5) under replace-one; beside it Polya's (r, α) of the same budget."""
 POLYA = ((1, 13), (3, 124))
-
-
-def seconds(call: Callable[[], object], repeats: int = 3) -> float:
-    """The least CPU time of some calls."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def report(name: str, ours: float, peer: str, theirs: float, target: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,13 @@ import simplexdp
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(simplexdp, name) is not None
     assert name in dir(simplexdp)
+
+
+@pytest.mark.parametrize("name", sorted({*simplexdp.__all__} - {"__version__", "errors"}))
+def test_every_public_name_is_documented(name: str) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in page, "the overview does not name it"
+    assert re.search(rf"(auto\w+:: \S*\.|members:.*\b){name}\b", page), "no entry describes it"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -23,13 +23,13 @@ PUBLISHED_ONLY = ("experiments",)
 
 
 def mechanisms() -> list[type]:
-    """All classes of the library that have a loss and a draw, but for protocols and the one without noise."""
+    """All classes of the library that have a loss and a draw, but for abstract ones and the one without noise."""
     found: set[type] = set()
     for module in pkgutil.walk_packages(simplexdp.__path__, "simplexdp."):
         if module.name.endswith("__main__") or any(part in module.name for part in PUBLISHED_ONLY):
             continue
         for _, item in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            own = item.__module__ == module.name and not getattr(item, "_is_protocol", False)
+            own = item.__module__ == module.name and not inspect.isabstract(item)
             if own and item is not NoNoise and all(hasattr(item, name) for name in ("loss", "draw", "parameters")):
                 found.add(item)
     return sorted(found, key=lambda item: item.__name__)

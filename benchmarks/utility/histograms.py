@@ -16,23 +16,22 @@ from simplexdp.budget import Budget
 from .histogram_cases import Case, cases
 from .histogram_methods import FloatArray, losses
 from .histogram_summary import summary
+from .setting import RENYI, RENYI_EPSILONS, renyi
 from .table import OURS, Row
 
 __all__ = ["as_rows", "budgets", "cell", "rows", "summary"]
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-RENYI_EPSILONS = (0.001, 0.01, 0.1, 1.0, 10.0)
 DELTAS = (1e-5, 1e-9)
-ORDER = 5.0
 
 
 def budgets(quick: bool) -> list[Budget]:
     """(ε, δ)-DP and (5, ε)-RDP."""
-    deltas, approximate, renyi = DELTAS, EPSILONS, RENYI_EPSILONS
+    deltas, approximate, epsilons = DELTAS, EPSILONS, RENYI_EPSILONS
     if quick:
-        deltas, approximate, renyi = DELTAS[:1], (0.03, 0.3, 1.0, 3.0), (0.01, 0.1, 1.0)
+        deltas, approximate, epsilons = DELTAS[:1], (0.03, 0.3, 1.0, 3.0), (0.01, 0.1, 1.0)
     found = [Budget(epsilon=epsilon, delta=delta) for delta in deltas for epsilon in approximate]
-    return found + [Budget.rdp(order=ORDER, epsilon=epsilon) for epsilon in renyi]
+    return found + [renyi(epsilon) for epsilon in epsilons]
 
 
 def seeds(cells: int, quick: bool) -> int:
@@ -55,7 +54,7 @@ def cell(case: Case, budget: Budget, repeats: int) -> Iterator[Row]:
 
 def as_rows(case: Case, budget: Budget, found: dict[str, FloatArray]) -> Iterator[Row]:
     """Means and standard errors of losses over seeds."""
-    kind = "(5, ε)-RDP" if budget.order is not None else f"(ε, {budget.delta:.0e})-DP".replace("e-0", "e-")
+    kind = RENYI if budget.order is not None else f"(ε, {budget.delta:.0e})-DP".replace("e-0", "e-")
     root = math.sqrt(found[OURS].size)
     for method, each in found.items():
         yield Row(

@@ -8,7 +8,7 @@ one more table and give every table the same share of the budget, as the paper d
 
 from __future__ import annotations
 
-import gzip
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from simplexdp import Budget, CellNumbers, Schema
 from simplexdp.counting.plan import column_spec
 from simplexdp.counting.run import BatchEncoder
 from simplexdp.datasets import CATALOGUE, PAPER_ORDER, find
+from simplexdp.datasets.files import read_text
 from simplexdp.estimation import Method, NoisyCounts, estimate
 from simplexdp.experiments.methods.baselines import NonPrivate
 from simplexdp.experiments.methods.exact import DirichletExact, noisy_counts
@@ -32,11 +33,10 @@ from simplexdp.experiments.problems import Tables
 from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.sampling.entropy import SeededEntropy
 
+from .setting import RENYI, RENYI_EPSILONS, renyi, split
 from .table import OURS, Losses, Origin, Row, pivot
 
 TUNED = ("Adult", "CreditCard", "GermanCredit", "Thyroid")
-EPSILONS = (0.001, 0.01, 0.1, 1.0, 10.0)
-ORDER = 5.0
 DRAWN = {
     "Algorithm 1": AlgorithmOne(),
     "Dirichlet": DirichletExact(),
@@ -85,8 +85,7 @@ class Data:
 
 def load(name: str) -> Data:
     """Read and encode."""
-    with gzip.open(find(name)) as file:
-        table = pyarrow.csv.read_csv(file)
+    table = pyarrow.csv.read_csv(io.BytesIO(read_text(CATALOGUE[name], find(name))))
     label = table.column_names[-1]
     table = table.set_column(len(table.column_names) - 1, label, table[label].cast("string"))
     schema = Schema.paper_discretisation(table)
@@ -94,13 +93,6 @@ def load(name: str) -> Data:
     specs = [column_spec(column) for column in schema]
     (block,) = BatchEncoder(specs, None, batch.num_rows).blocks(batch, name)
     return Data(name, schema, np.stack([column.astype(np.int64) for column in block.codes], axis=1))
-
-
-def split(rows: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Training and test rows, 70 to 30."""
-    order = np.random.default_rng(seed).permutation(rows)
-    cut = int(0.7 * rows)
-    return order[:cut], order[cut:]
 
 
 def joint_tables(data: Data, rows: IntArray) -> Tables:
@@ -172,7 +164,7 @@ def score(log_probabilities: FloatArray, labels: IntArray) -> tuple[float, float
 
 def cell(data: Data, epsilon: float, seeds: range) -> dict[str, list[tuple[float, float]]]:
     """(cross-entropy, accuracy) of every method for each seed."""
-    budget = Budget.rdp(order=ORDER, epsilon=epsilon)
+    budget = renyi(epsilon)
     found: dict[str, list[tuple[float, float]]] = {}
     for seed in seeds:
         train, test = split(len(data.codes), seed)
@@ -197,7 +189,7 @@ def rows(quick: bool) -> Iterator[Row]:
     for name in PAPER_ORDER:
         data = load(name)
         seeds = range(1 if quick else int(np.clip(100_000 // len(data.codes), 10, 30)))
-        for epsilon in EPSILONS[1:4] if quick else EPSILONS:
+        for epsilon in RENYI_EPSILONS[1:4] if quick else RENYI_EPSILONS:
             found = cell(data, epsilon, seeds)
             base = float(np.mean([loss for loss, _ in found[PLAIN]]))
             for method, each in found.items():
@@ -206,7 +198,7 @@ def rows(quick: bool) -> Iterator[Row]:
                     part="naive-bayes",
                     case=name,
                     origin=data.origin,
-                    budget=f"({ORDER:g}, ε)-RDP",
+                    budget=RENYI,
                     epsilon=epsilon,
                     method=method,
                     loss=float(losses.mean()),
@@ -255,7 +247,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
         line(
             below >= least, f"below the non-private fit at ε = {epsilon:g}: {below} of {int(at.sum())}, wanted {least}"
         )
-    for epsilon, target in zip(EPSILONS, TARGETS, strict=True):
+    for epsilon, target in zip(RENYI_EPSILONS, TARGETS, strict=True):
         at = is_fresh & (epsilons == epsilon)
         if at.any():
             ratio = float(np.mean((mine / prior)[at]))

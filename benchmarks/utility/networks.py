@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from simplexdp import Budget, CellNumbers, Schema
+from simplexdp import CellNumbers, Schema
 from simplexdp.datasets import Table, load
 from simplexdp.estimation import Method, NoisyCounts, estimate
 from simplexdp.experiments.graphs import GRAPHS
@@ -26,13 +26,12 @@ from simplexdp.models.graph import Graph
 from simplexdp.network import BayesianNetwork
 
 from . import private_pgm
+from .setting import RENYI, RENYI_EPSILONS, renyi, split
 from .table import OURS, Losses, Origin, Row
 
 FloatArray = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
 Tables = dict[str, FloatArray]
-EPSILONS = (0.001, 0.01, 0.1, 1.0, 10.0)
-ORDER = 5.0
 ALGORITHM_1 = "Alg.1"
 ESTIMATES: dict[str, Method] = {
     "1e-6": "clip-tiny",
@@ -117,15 +116,13 @@ class Case:
     def problem(self, seed: int) -> Problem:
         """One split."""
         graph = Graph.of({node: list(parents) for node, parents in self.graph.items()})
-        rng = np.random.default_rng(seed)
         if self.file is None:
             columns = {name: codes.astype(np.str_) for name, codes in random_records(graph).items()}
             numeric = dict.fromkeys(columns, False)
         else:
             table = loaded(self.file)
             columns, numeric = table.columns, table.numeric
-        order = rng.permutation(len(columns[graph.nodes[0]]))
-        train, test = np.split(order, [int(0.7 * len(order))])
+        train, test = split(len(columns[graph.nodes[0]]), seed)
         codes = {node: discretised(columns[node], numeric[node], train) for node in graph.nodes}
         schema = Schema.of(**{node: [str(i) for i in range(int(code.max()) + 1)] for node, code in codes.items()})
         return Problem(
@@ -202,7 +199,7 @@ def pooled(counts: FloatArray, scale: float) -> FloatArray:
 
 def losses(problem: Problem, epsilon: float, seed: int, pgm: bool) -> dict[str, float]:
     """The loss of every method on one split; tables with the same kind of noise have the same noise."""
-    budget = Budget.rdp(order=ORDER, epsilon=epsilon)
+    budget = renyi(epsilon)
 
     def network(**settings: object) -> BayesianNetwork:
         found = BayesianNetwork(problem.graph, problem.schema, budget=budget, entropy=seed, **settings)  # type: ignore[arg-type]
@@ -268,7 +265,7 @@ def rows(quick: bool) -> Iterator[Row]:
     for case in cases(quick):
         problems = {seed: case.problem(seed) for seed in range(1, case.splits + 1)}
         base = {seed: problem.loss(problem.non_private()) for seed, problem in problems.items()}
-        for epsilon in EPSILONS:
+        for epsilon in RENYI_EPSILONS:
             found: dict[str, dict[int, float]] = {}
             for seed, problem in problems.items():
                 pgm = with_pgm and seed <= PGM_SPLITS
@@ -281,7 +278,7 @@ def rows(quick: bool) -> Iterator[Row]:
                     part="networks",
                     case=case.name,
                     origin=case.origin,
-                    budget="(5, ε)-RDP",
+                    budget=RENYI,
                     epsilon=epsilon,
                     method=method,
                     loss=float(np.mean(list(each.values()))),

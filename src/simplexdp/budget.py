@@ -105,11 +105,6 @@ class Budget:
         """(order, ε)-Rényi differential privacy."""
         return cls(epsilon=epsilon, order=order)
 
-    @property
-    def is_renyi(self) -> bool:
-        """Whether this is a Rényi budget."""
-        return self.order is not None
-
     def __repr__(self) -> str:
         if self.order is not None:
             return f"Budget.rdp(order={self.order}, epsilon={self.epsilon})"

@@ -18,7 +18,7 @@ from scipy.special import xlogy
 from .budget import Budget, Neighbours, check_positive, check_whole
 from .errors import Infeasible, InvalidArgument
 from .estimation import Method
-from .mechanisms import BalancedLaplace, Dirichlet
+from .mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace
 from .mechanisms.base import checked_counts
 from .mechanisms.dirichlet import zipf_profile
 from .mechanisms.registry import AnyMechanism
@@ -168,7 +168,7 @@ def plan(
                 cells=math.prod(shape),
                 share=share,
                 mechanism=str(each),
-                noise=_noise(each),
+                noise=noise_at_empty_cell(each),
                 expected_kl=max(kl, 0.0),  # rounding may put it below
             )
             for names, shape, share, each, kl in rows_of_table
@@ -263,8 +263,9 @@ def _simulate(
     return float(np.mean(found))
 
 
-def _noise(mechanism: AnyMechanism) -> float:
-    if isinstance(mechanism, BalancedLaplace):
+def noise_at_empty_cell(mechanism: AnyMechanism) -> float:
+    """The standard deviation of what an empty cell shows, in records."""
+    if isinstance(mechanism, Gaussian | Laplace | BalancedLaplace):
         return math.sqrt(mechanism.noise_variance)
     _, variance, _ = mechanism.unbiased(np.ones(2), 2.0)
     return math.sqrt(variance)

@@ -69,7 +69,7 @@ def test_account_of_balanced_noise() -> None:
 def test_calibrate_as_json() -> None:
     found = json.loads(run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--r", "3", "--json"))
     results = {result["choice"]: result for result in found["results"]}
-    names = {"auto", "polya", "gaussian", "laplace", "balanced-laplace", "dirichlet", "the paper's Algorithm 1"}
+    names = {"auto", "polya", "gaussian", "laplace", "balanced-laplace", "dirichlet", "Algorithm 1"}
     assert set(results) == names
     assert results["auto"]["parameters"] == results["balanced-laplace"]["parameters"]
     other = json.loads(run("calibrate", "--epsilon", "1", "--delta", "1e-5", "--neighbours", "add-remove", "--json"))
@@ -77,7 +77,7 @@ def test_calibrate_as_json() -> None:
     assert results["polya"]["parameters"] == str(Polya(r=3, alpha=124))
     assert all(0 < result["spent"] <= 1 for result in results.values())
     assert results["dirichlet"]["spent"] > 1 - 1e-6
-    assert results["the paper's Algorithm 1"]["spent"] < 0.9
+    assert results["Algorithm 1"]["spent"] < 0.9
 
 
 def test_calibrate_as_text_and_for_a_renyi_budget() -> None:
@@ -146,5 +146,5 @@ def test_the_program_itself() -> None:
     wrong = program("account", "gaussian", "--sigma", "0")
     assert wrong.returncode == 2
     assert wrong.stdout == ""
-    assert wrong.stderr == "simplexdp: `sigma` must be a finite number above 0, got 0.0.\n"
+    assert wrong.stderr == "simplexdp: `--sigma` must be a finite number above 0, got 0.0.\n"
     assert program("account", "gaussian", "--sigma", "five").returncode == 2

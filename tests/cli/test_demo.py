@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -50,13 +48,6 @@ def test_the_declared_schema_holds_every_image():
     pixels = np.column_stack([table[name].to_numpy() for name in schema.names if name != "digit"])
     assert pixels.min() == 0
     assert pixels.max() == 16
-
-
-def test_the_module_runs_as_a_program():
-    ran = subprocess.run(
-        [sys.executable, "-m", "simplexdp.cli", "--version"], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.startswith("simplexdp ")
 
 
 def test_no_command_shows_the_help(simplexdp):

@@ -12,7 +12,7 @@ import pytest
 import reference
 from simplexdp import Budget, Dirichlet, Gaussian, Laplace, Polya
 from simplexdp.errors import Infeasible
-from simplexdp.mechanisms.noise import _BITS
+from simplexdp.numerics.rounding import BITS, last_bit
 
 RELATIONS = {"replace-one": ("replace",), "add-remove": ("remove", "add")}
 LEFT = 1e-6
@@ -48,7 +48,7 @@ def spent(mechanism: Polya | Gaussian | Laplace, neighbours: str, budget: Budget
 
 def smaller(mechanism: Gaussian) -> Gaussian:
     """The discrete Gaussian with the next smaller variance that can be drawn."""
-    unit = Fraction(2) ** (math.frexp(float(mechanism.variance))[1] - _BITS)
+    unit = Fraction(last_bit(float(mechanism.variance)))
     sigma = math.sqrt(mechanism.variance - unit)
     while Gaussian(sigma=sigma).variance >= mechanism.variance:
         sigma = math.nextafter(sigma, 0)
@@ -183,8 +183,8 @@ def test_laplace(neighbours: str) -> None:
         share = spent(found, neighbours, budget, tables)
         assert share <= 1, (budget, tables, found)
         if share < 1 - LEFT:
-            # Next to its largest loss the profile is steep: scales of _BITS bits are too coarse to use all of it.
-            less = Laplace(scale=float(found.rational_scale * (1 - Fraction(2) ** -(_BITS - 1))))
+            # Next to its largest loss the profile is steep: scales of BITS bits are too coarse to use all of it.
+            less = Laplace(scale=float(found.rational_scale * (1 - Fraction(2) ** -(BITS - 1))))
             assert spent(less, neighbours, budget, tables) > 1, (budget, tables, found)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from simplexdp import Schema
-from simplexdp.mechanisms import Gaussian, NoNoise
+from simplexdp.mechanisms import NoNoise
 from simplexdp.models import Guarantee, Release
 from simplexdp.models.bayesian_network import BayesianNetworkModel
 from simplexdp.models.graph import Graph
@@ -62,17 +62,3 @@ def brute_joint(model: BayesianNetworkModel) -> NDArray[np.float64]:
             value *= model.tables[node][tuple(record[place[name]] for name in model.graph.family(node))]
         joint[record] = value
     return joint
-
-
-def noisy_release(counts: NDArray[np.int64], columns: tuple[str, ...], schema: Schema, guarantee: Guarantee) -> Release:
-    """A release of these values as they are, said to be Gaussian."""
-    mechanism = guarantee.mechanisms[0]
-    assert isinstance(mechanism, Gaussian)
-    return Release(
-        values=counts,
-        mechanism=mechanism,
-        guarantee=guarantee,
-        total=float(counts.sum()),
-        columns=columns,
-        schema=schema.select(columns),
-    )

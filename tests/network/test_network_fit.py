@@ -129,7 +129,7 @@ def test_the_renyi_budget_is_used_and_not_exceeded() -> None:
 def test_the_certificate_speaks_of_all_tables() -> None:
     certificate = network(entropy=None).fit(weather(300)).certificate()
     assert certificate.private
-    assert "7 table(s) together" in certificate.promise
+    assert "7 tables together" in certificate.promise
     seeded = network().fit(weather(300)).certificate()
     assert not seeded.private
     assert "seed" in seeded.not_private[0]

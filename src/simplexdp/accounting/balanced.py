@@ -18,9 +18,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from simplexdp.accounting.discrete import _FiniteLaw
-from simplexdp.accounting.terms import FloatArray
-from simplexdp.errors import InvalidArgument
+from ..errors import InvalidArgument
+from .integer_law import FiniteLaw
+from .terms import FloatArray
 
 _DOWN = 1 - 2.0**-47
 """More than the rounding of one step: the probability of no loss is never overstated, so the loss never understated."""
@@ -51,7 +51,7 @@ def odds(inverse_scale: float, cells: int, no_loss_here: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BalancedLaplaceTerm(_FiniteLaw):
+class BalancedLaplaceTerm(FiniteLaw):
     """Discrete Laplace noise of this scale on `cells` cells given that it adds up to zero; a record is replaced.
 
     With two cells it is randomised response with ε = 2/scale, with many the two moved cells of independent noise.
@@ -69,11 +69,6 @@ class BalancedLaplaceTerm(_FiniteLaw):
         if not isinstance(self.cells, int) or self.cells < 2:
             raise InvalidArgument("cells", "a whole number of at least 2", got=self.cells)
         object.__setattr__(self, "scale", Fraction(self.scale))
-
-    @property
-    def largest_loss(self) -> float:
-        """2/scale."""
-        return float(self.exact_largest_loss)
 
     @property
     def exact_largest_loss(self) -> Fraction:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from simplexdp.accounting.stable import log_sum_exp
-from simplexdp.accounting.terms import ComplexArray, FloatArray, LatticeTerm
-from simplexdp.errors import NumericalError
+from ..errors import NumericalError
+from .stable import log_sum_exp
+from .terms import ComplexArray, FloatArray, LatticeTerm
 
 IntArray = NDArray[np.int64]
 _EPS = float(np.finfo(np.float64).eps)

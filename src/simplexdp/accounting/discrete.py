@@ -1,164 +1,21 @@
-"""Privacy losses of exact integer mechanisms: negative binomial, discrete Gaussian, discrete Laplace, pure ε.
-
-Each law lives on the integers (or on a few of them) and gives ln Q(x), the loss ℓ(x) = ln P(x)/Q(x) and where
-its tilted mass P(x)·exp(wℓ(x)) lies; the log-MGF K, its rate and the atoms follow in one place.
-"""
+"""Privacy losses of exact integer mechanisms: negative binomial, discrete Gaussian, discrete Laplace, pure ε."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from simplexdp.accounting.stable import (
-    log_convexity_gap,
-    log_negative_binomial,
-    log_rising_ratio,
-    log_sum_exp,
-)
-from simplexdp.accounting.terms import Atoms, ComplexArray, FloatArray
-from simplexdp.errors import InvalidArgument, NumericalError
-
-_DEPTH = 45.0
-"""A window ends where the tilted mass has fallen by exp(−45) from its peak."""
-_MOST_ATOMS = 1 << 23
-_CHUNK = 1 << 21
-_LARGEST_INTEGER = 2.0**50
-_FEWER = "Take noise of a smaller standard deviation or fewer flips."
-
-
-class _IntegerLaw(ABC):
-    """A pair of laws on the integers from `_first` on, with every tilted mass unimodal and ℓ monotone."""
-
-    _first: float = -math.inf
-
-    @property
-    def _limit_log_ratio(self) -> float:
-        """Past its mode a tilted mass falls by its ratio at any point or by this one (as logarithms)."""
-        return -math.inf
-
-    @abstractmethod
-    def _loss(self, x: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _log_q(self, x: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _peak(self, tilt: float) -> tuple[float, float]:
-        """The mode of P·exp(tilt·ℓ) and its width, about one standard deviation."""
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """K is finite everywhere."""
-        return (-math.inf, math.inf)
-
-    def _log_weight(self, x: FloatArray, tilt: float) -> FloatArray:
-        return self._log_q(x) + (1 + tilt) * self._loss(x)
-
-    def _window(self, tilt: float) -> tuple[float, float]:
-        """The first and last integer that carry the tilted law."""
-        mode, width = self._peak(tilt)
-        mode = math.floor(mode)
-        start = math.ceil(9.4 * max(width, 1.0))
-        while True:
-            steps = np.ceil(start * 1.15 ** np.arange(36))
-            left, right = mode - steps, mode + steps
-            if self._first > -math.inf:
-                left = np.where(left <= self._first + 1, self._first, left)
-            weights = self._log_weight(np.concatenate([[mode], left, right]), tilt)
-            deep = weights[1:] < weights[0] - _DEPTH
-            deep_left, deep_right = deep[:36] | (left <= self._first), deep[36:]
-            if deep_left.any() and deep_right.any():
-                return float(left[np.argmax(deep_left)]), float(right[np.argmax(deep_right)])
-            start = int(steps[-1])
-
-    def _grid(self, *tilts: float, frequency: float = 0.0) -> tuple[FloatArray, float]:
-        """Integers that sum the masses of these tilts, and how many integers each stands for.
-
-        A sum over every h-th integer of a mass that is smooth on the scale of its width σ differs from 1/h of
-        the full sum by about exp(−2πy/h), y ~ 2σ a shift into the complex plane (Poisson summation): h ≤ σ/4
-        leaves less than 1e-20. A factor exp(i·frequency·ℓ) turns by |ℓ'| at each integer, which tightens h.
-        At the edge of the support the mass is not smooth and h = 1.
-        """
-        windows = [self._window(tilt) for tilt in set(tilts)]
-        low, high = min(a for a, _ in windows), max(b for _, b in windows)
-        width = min(b - a for a, b in windows) / 20
-        step = 1
-        if low > self._first and width > 4:
-            steepest = np.abs(np.diff(self._loss(np.array([low, low + 1, high - 1, high]))))[[0, 2]].max()
-            step = max(1, int(2 * math.pi / (25 / width + frequency * float(steepest))))
-        if (high - low) / step > _MOST_ATOMS:
-            raise NumericalError(f"The loss of {self!r} has too many atoms to sum. {_FEWER}")
-        return np.arange(low, high + step, step), float(step)
-
-    def cumulants(self, tilt: float) -> tuple[float, float, float]:
-        """K, K' and K'' at a real tilt."""
-        x, step = self._grid(tilt)
-        loss = self._loss(x)
-        log_weight = self._log_q(x) + (1 + tilt) * loss
-        top = float(log_weight.max())
-        weight = np.exp(log_weight - top)
-        total = float(weight.sum())
-        mean = float(weight @ loss) / total
-        return top + math.log(total * step), mean, float(weight @ (loss - mean) ** 2) / total
-
-    def rate(self, w: float) -> float:
-        """K(w)/w, and K'(0) at 0.
-
-        Because Q and P have mass 1, e^K − 1 = Σ Q·(e^{(1+w)ℓ} − 1 − (1+w)(e^ℓ − 1)): all terms have one sign,
-        so nothing cancels however small K is.
-        """
-        if w != 0:
-            K = self.cumulants(w)[0]
-            if abs(K) > 0.5:
-                return K / w
-        x, step = self._grid(w, 0.0, -1.0)
-        loss = self._loss(x)
-        top, gap = log_convexity_gap(loss, w)
-        second = step * float(np.sum(np.sort(np.exp(self._log_q(x) + top) * gap * loss * loss)))
-        if w == 0:
-            return second
-        return math.log1p(w * (1 + w) * second) / w
-
-    def log_mgf(self, w: ComplexArray) -> ComplexArray:
-        """K on complex w."""
-        flat = np.atleast_1d(np.asarray(w, dtype=np.complex128)).ravel()
-        real, frequency = flat.real, float(np.abs(flat.imag).max())
-        x, step = self._grid(float(real.min()), float(real.max()), frequency=frequency)
-        loss, log_p = self._loss(x), self._log_weight(x, 0.0)
-        result = np.empty_like(flat)
-        rows = max(1, _CHUNK // len(x))
-        for i in range(0, len(flat), rows):
-            exponent = log_p + flat[i : i + rows, None] * loss
-            top = exponent.real.max(axis=1)
-            total = np.exp(exponent - top[:, None]).sum(axis=1) * step
-            with np.errstate(divide="ignore"):
-                result[i : i + rows] = top + np.log(total)
-        return result.reshape(np.shape(w))
-
-    def atoms(self, tilt: float = 0.0) -> Atoms:
-        """The atoms that carry the law tilted by exp(tilt·loss)."""
-        low, high = self._window(tilt)
-        if high - low > _MOST_ATOMS:
-            raise NumericalError(f"The loss of {self!r} has too many atoms to list. {_FEWER}")
-        x = np.arange(low, high + 1)
-        loss = self._loss(x)
-        log_p = self._log_q(x) + loss
-        # Unimodal masses fall at least geometrically beyond the window.
-        outside = np.array([high + 1, high + 2, *([low - 1, low - 2] if low > self._first else [])])
-        ends = self._log_weight(outside, tilt) - log_sum_exp(log_p + tilt * loss)
-        falls = np.maximum(ends[1::2] - ends[::2], self._limit_log_ratio)
-        cut = float(np.sum(np.exp(ends[::2]) / -np.expm1(falls)))
-        if loss[0] > loss[-1]:
-            loss, log_p = loss[::-1], log_p[::-1]
-        return Atoms(loss, log_p, cut)
+from ..errors import InvalidArgument, NumericalError
+from .integer_law import LARGEST_INTEGER, MOST_ATOMS, FiniteLaw, IntegerLaw
+from .stable import log_negative_binomial, log_rising_ratio
+from .terms import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class NegativeBinomialTerm(_IntegerLaw):
+class NegativeBinomialTerm(IntegerLaw):
     """P = NB(shape_p, 2^−flips) against Q = NB(shape_q, 2^−flips): one side of the Pólya mechanism.
 
     Removing a record from a cell is (α+r, α), adding one (α, α+r); replacing one is the sum of both terms.
@@ -227,9 +84,9 @@ class NegativeBinomialTerm(_IntegerLaw):
         if start <= 0:
             return 0.0, 1 / max(-start, self._p)
         low, high = 0.0, max(p, q) / self._p
-        while ratio(high) > 0 and high <= _LARGEST_INTEGER:
+        while ratio(high) > 0 and high <= LARGEST_INTEGER:
             low, high = high, 2 * high
-        if high > _LARGEST_INTEGER:
+        if high > LARGEST_INTEGER:
             raise NumericalError(f"The tilted law of {self!r} lies beyond exact integers")
         while high - low > 0.5:
             middle = 0.5 * (low + high)
@@ -239,7 +96,7 @@ class NegativeBinomialTerm(_IntegerLaw):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteGaussianTerm(_IntegerLaw):
+class DiscreteGaussianTerm(IntegerLaw):
     """Discrete Gaussian noise on the integers, shifted by an integer (Canonne, Kamath & Steinke 2020).
 
     Q(x) ∝ exp(−x²/2σ²), P(x) = Q(x − shift), ℓ(x) = shift·(2x − shift)/2σ².
@@ -287,28 +144,8 @@ class DiscreteGaussianTerm(_IntegerLaw):
         return round(abs(self.shift) * (1 + tilt)), math.sqrt(self.variance)
 
 
-class _FiniteLaw(_IntegerLaw):
-    """A law with few atoms, listed in full."""
-
-    @property
-    @abstractmethod
-    def _size(self) -> int: ...
-
-    def _peak(self, tilt: float) -> tuple[float, float]:  # noqa: ARG002
-        return 0.0, float(self._size)
-
-    def _grid(self, *tilts: float, frequency: float = 0.0) -> tuple[FloatArray, float]:  # noqa: ARG002
-        return np.arange(float(self._size)), 1.0
-
-    def atoms(self, tilt: float = 0.0) -> Atoms:  # noqa: ARG002
-        """All atoms."""
-        x, _ = self._grid()
-        loss = self._loss(x)
-        return Atoms(loss, self._log_q(x) + loss)
-
-
 @dataclass(frozen=True, kw_only=True)
-class DiscreteLaplaceTerm(_FiniteLaw):
+class DiscreteLaplaceTerm(FiniteLaw):
     """Discrete Laplace noise, Q(x) ∝ exp(−|x|/scale), shifted by an integer: the loss takes shift + 1 values.
 
     >>> DiscreteLaplaceTerm(scale=Fraction(2), shift=3).largest_loss
@@ -321,14 +158,9 @@ class DiscreteLaplaceTerm(_FiniteLaw):
     def __post_init__(self) -> None:
         if not (self.scale > 0 and math.isfinite(self.scale)):
             raise InvalidArgument("scale", "a positive number", got=self.scale)
-        if not isinstance(self.shift, int) or not 0 < abs(self.shift) <= _MOST_ATOMS:
-            raise InvalidArgument("shift", f"an integer other than 0, at most {_MOST_ATOMS}", got=self.shift)
+        if not isinstance(self.shift, int) or not 0 < abs(self.shift) <= MOST_ATOMS:
+            raise InvalidArgument("shift", f"an integer other than 0, at most {MOST_ATOMS}", got=self.shift)
         object.__setattr__(self, "scale", Fraction(self.scale))
-
-    @property
-    def largest_loss(self) -> float:
-        """|shift|/scale."""
-        return float(self.exact_largest_loss)
 
     @property
     def exact_largest_loss(self) -> Fraction:
@@ -356,7 +188,7 @@ class DiscreteLaplaceTerm(_FiniteLaw):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomisedResponseTerm(_FiniteLaw):
+class RandomisedResponseTerm(FiniteLaw):
     """The pair that dominates every ε-DP mechanism: a bit told truly with odds e^ε (Kairouz et al. 2015).
 
     >>> RandomisedResponseTerm(epsilon=0.5).largest_loss
@@ -368,11 +200,6 @@ class RandomisedResponseTerm(_FiniteLaw):
     def __post_init__(self) -> None:
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise InvalidArgument("epsilon", "a positive number", got=self.epsilon)
-
-    @property
-    def largest_loss(self) -> float:
-        """ε itself."""
-        return self.epsilon
 
     @property
     def exact_largest_loss(self) -> Fraction:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simplexdp.accounting.convolution import Factor, convolve
-from simplexdp.accounting.stable import log_sum_exp
-from simplexdp.accounting.terms import Atoms, FloatArray, LatticeTerm
-from simplexdp.errors import InvalidArgument, NumericalError
+from ..errors import InvalidArgument, NumericalError
+from .convolution import Factor, convolve
+from .stable import log_sum_exp
+from .terms import Atoms, FloatArray, LatticeTerm
 
 _EPS = float(np.finfo(np.float64).eps)
 _UNDERFLOW = -600.0

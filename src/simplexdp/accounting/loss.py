@@ -10,6 +10,7 @@ from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check
 from ..errors import InvalidArgument
 from ..numerics.roots import Interval, largest_that_fits, smallest_that_fits
 from .composition import Bag, Composition, merge
+from .terms import Term
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class PrivacyLoss:
     def nothing(cls, neighbours: Neighbours = "replace-one") -> PrivacyLoss:
         """The loss of releasing nothing."""
         return cls(neighbours, ((),) * (1 if check_neighbours(neighbours) == "replace-one" else 2))
+
+    @classmethod
+    def of_term(cls, term: Term, neighbours: Neighbours = "replace-one") -> PrivacyLoss:
+        """The loss of one term that is the same in all directions."""
+        return cls(neighbours, (((term, 1),),) * (1 if check_neighbours(neighbours) == "replace-one" else 2))
 
     # -- composition ---------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import exprel
 
-from simplexdp.accounting.terms import FloatArray
+from .terms import FloatArray
 
 _STIRLING_FROM = 16
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from .._version import __version__
-from ..errors import SimplexDPError
+from ..errors import InvalidArgument, SimplexDPError
 from . import account, audit, calibrate, demo, fit, inspect, ledger, plan, predict, reproduce, sample, schema
 
 app = typer.Typer(
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _program()(None if arguments is None else list(arguments), prog_name="simplexdp", standalone_mode=False)
     except SimplexDPError as error:
-        return _fail(str(error), 2)
+        return _fail(_in_options(error, sys.argv[1:] if arguments is None else arguments), 2)
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except Exception as error:
@@ -77,6 +77,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if code == 130:
         return _fail("interrupted; no output was written.", 130)
     return code if isinstance(code, int) else 0
+
+
+def _in_options(error: SimplexDPError, arguments: Sequence[str]) -> str:
+    """The message with an argument of the library under the name of the option that gave it."""
+    name = error.name if isinstance(error, InvalidArgument) else ""
+    option = "--" + name.replace("_", "-")
+    given = any(argument.partition("=")[0] == option for argument in arguments)
+    return str(error).replace(f"`{name}`", f"`{option}`", 1) if given else str(error)
 
 
 def _command(error: object) -> str:

@@ -15,7 +15,7 @@ from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import InvalidArgument
 from ..mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, Mechanism, Polya
 from .files import load
-from .options import Json, NeighboursOption, budget_from, number, print_json, print_table
+from .options import Json, NeighboursOption, Order, budget_from, number, print_json, print_table
 
 
 def audit(
@@ -24,7 +24,7 @@ def audit(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="ε of the budget that the mechanism is calibrated to.")] = 1.0,
     delta: Annotated[float | None, typer.Option(help="δ of the budget; 1e-5 if neither δ nor order is given.")] = None,
-    order: Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")] = None,
+    order: Order = None,
     mechanism: Annotated[
         str, typer.Option(help="all, dirichlet, polya, gaussian, laplace or balanced-laplace.")
     ] = "all",
@@ -74,7 +74,7 @@ def audit(
                 for one in found
             ],
             note=f"{draws:,} draws for each table; each bound holds with {confidence:.1%} confidence. "
-            "A share above 100 % refutes the claim.",
+            "More draws prove more; a share above 100 % refutes the claim.",
         )
     if any(one.violated for one in found):
         raise typer.Exit(1)

@@ -10,19 +10,33 @@ import typer
 
 from ..budget import Budget, Neighbours, check_neighbours
 from ..errors import Infeasible, InvalidArgument
+from ..forecast import noise_at_empty_cell
 from ..mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace, Polya
 from ..mechanisms.auto import choose
+from ..mechanisms.registry import AnyMechanism
 from ..planning import plan_tables
 from ..sampling.discrete import MOST_CELLS
-from .options import Json, NeighboursOption, Tables, budget_from, number, print_json, print_table
+from .options import (
+    Delta,
+    Epsilon,
+    Json,
+    NeighboursOption,
+    Order,
+    Tables,
+    budget_from,
+    counted,
+    number,
+    print_json,
+    print_table,
+)
 
-AnyMechanism = Dirichlet | Polya | Gaussian | Laplace | BalancedLaplace
+PAPER = "Algorithm 1"
 
 
 def calibrate(
-    epsilon: Annotated[float | None, typer.Option(help="ε of the budget.")] = None,
-    delta: Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")] = None,
-    order: Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    order: Order = None,
     mechanism: Annotated[
         str, typer.Option(help="all, auto, polya, dirichlet, gaussian, laplace or balanced-laplace.")
     ] = "all",
@@ -69,16 +83,11 @@ def calibrate(
         for result in results
     ]
     print_table(
-        f"{budget} for {tables} table(s) under {relation}",
-        [
-            "choice",
-            "parameters",
-            "noise at an empty cell",
-            f"share of the budget's {'ε' if budget.delta is None else 'δ'}",
-        ],
+        f"{budget} for {counted(tables, 'table')} under {relation}",
+        ["choice", "parameters", "noise", f"{'ε' if budget.delta is None else 'δ'} spent"],
         rows,
         note=f"r chosen for {total:g} records in {cells} cells where it was not given. "
-        "noise: standard deviation in count units.",
+        "noise: standard deviation at an empty cell, in records. Algorithm 1: the paper's choice.",
     )
 
 
@@ -90,30 +99,21 @@ def _whole(r: float | None) -> int | None:
     return int(r)
 
 
-def _noise(mechanism: AnyMechanism) -> float:
-    if isinstance(mechanism, Dirichlet):
-        return math.sqrt(mechanism.alpha) / mechanism.r
-    if isinstance(mechanism, Polya):
-        return math.sqrt(mechanism.variance)
-    return math.sqrt(mechanism.noise_variance)
-
-
 def _result(name: str, mechanism: AnyMechanism, budget: Budget, tables: int, neighbours: Neighbours) -> dict[str, Any]:
     loss = tables * mechanism.loss(neighbours)
     spent = math.exp(loss.excess(budget))
-    return {"choice": name, "parameters": str(mechanism), "noise": _noise(mechanism), "spent": spent}
+    return {"choice": name, "parameters": str(mechanism), "noise": noise_at_empty_cell(mechanism), "spent": spent}
 
 
 def _paper(budget: Budget, tables: int, neighbours: Neighbours, total: float, cells: int) -> dict[str, Any]:
     """Algorithm 1 with the budget divided over the tables, at the best order where the order is free."""
-    choice = "the paper's Algorithm 1"
     if neighbours != "replace-one":
-        return {"choice": choice, "parameters": "states replace-one only"}
+        return {"choice": PAPER, "parameters": "states replace-one only"}
     try:
         found = best_algorithm1(budget, tables, total, cells)
     except Infeasible as error:
-        return {"choice": choice, "parameters": f"infeasible: {error}"}
-    return _result(choice, found, budget, tables, neighbours)
+        return {"choice": PAPER, "parameters": f"infeasible: {error}"}
+    return _result(PAPER, found, budget, tables, neighbours)
 
 
 def best_algorithm1(budget: Budget, tables: int, total: float, cells: int) -> Dirichlet:

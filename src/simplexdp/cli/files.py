@@ -18,7 +18,7 @@ from ..errors import InvalidArgument
 from ..ledger import Ledger
 from ..models import Release
 from ..models.bayesian_network import BayesianNetworkModel
-from ..models.document import read_document, read_file
+from ..models.document import open_document
 from ..models.naive_bayes import NaiveBayesModel
 
 Published = Release | NaiveBayesModel | BayesianNetworkModel
@@ -29,7 +29,7 @@ KINDS: dict[str, type[Release] | type[NaiveBayesModel] | type[BayesianNetworkMod
 
 def load(path: Path) -> tuple[str, Published]:
     """The kind of a document and what it holds; files that were changed or are newer are refused."""
-    kind, body = read_document(read_file(path), *KINDS)
+    kind, body = open_document(path, *KINDS)
     return kind, KINDS[kind].from_body(body)
 
 

@@ -38,7 +38,7 @@ RowsPerPerson = Annotated[
 ]
 Person = Annotated[str | None, typer.Option(help="The column that names the person.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The declared columns, a .yaml or .json file.")]
-OutFile = Annotated[Path, typer.Option("--out", help="Where to write; an existing file is kept.")]
+OutFile = Annotated[Path, typer.Option("--out", help="Where to write; an existing file is kept without --force.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Sources = Annotated[
     list[str] | None, typer.Argument(help="Files, folders or globs: Parquet, CSV or JSON.", show_default=False)
@@ -58,7 +58,7 @@ Dataset = Annotated[str | None, typer.Option(help="The name that the ledger know
 
 
 def with_options(shared: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of `shared` before its own; what `shared` makes of them is its first argument."""
+    """Give a command the options of `shared` after its own; what `shared` makes of them is its first argument."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         common, own = _parameters(shared), _parameters(command)[1:]
@@ -68,7 +68,7 @@ def with_options(shared: Callable[..., Any]) -> Callable[[Callable[..., None]], 
             command(made, **given)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
         run.__annotations__ = {option.name: option.annotation for option in (*common, *own)}
         return run
 
@@ -97,6 +97,11 @@ def names_from(option: str, text: str | None) -> list[str]:
     return names
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of something: "1 table", "2 tables"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def number(value: float | None) -> str:
     """A number for people."""
     if value is None:
@@ -107,7 +112,7 @@ def number(value: float | None) -> str:
 
 
 def plain(value: Any) -> Any:
-    """JSON has no infinity: None stands for it, with the key saying what it is."""
+    """JSON has no infinity and no nan: the text "infinite" stands for both."""
     if isinstance(value, float) and not math.isfinite(value):
         return "infinite"
     if isinstance(value, dict):

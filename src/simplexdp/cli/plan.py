@@ -15,7 +15,7 @@ from ..forecast import plan as forecast
 from ..naive_bayes import auto_split
 from ..network import BayesianNetwork
 from ..schema import Schema
-from .fit import split_from
+from .fit import SPLITS, split_from
 from .graphs import read_graph
 from .options import (
     METHODS,
@@ -26,8 +26,8 @@ from .options import (
     MechanismOption,
     NeighboursOption,
     Order,
-    RowsPerPerson,
     budget_from,
+    counted,
     names_from,
     number,
     print_json,
@@ -51,9 +51,11 @@ def plan(
     estimate: EstimateOption = "posterior-mean",
     neighbours: NeighboursOption = "replace-one",
     split: Annotated[
-        str | None, typer.Option(help="Of the budget over the tables: equal, cells, or weights; as in fit by default.")
+        str | None, typer.Option(help=f"Of the budget over the tables: {SPLITS}; as in fit by default.")
     ] = None,
-    rows_per_person: RowsPerPerson = None,
+    rows_per_person: Annotated[
+        int | None, typer.Option(help="Protect persons with at most this many rows each.", min=1)
+    ] = None,
     target_kl: Annotated[
         float | None, typer.Option(help="Find the smallest ε, and the smallest number of records, for this loss.")
     ] = None,
@@ -143,8 +145,8 @@ def _show(found: Forecast, goal: dict[str, Any] | None) -> None:
     guarantee = found.plan.guarantee
     more = f"; the first {_SHOWN} of {len(found.tables)} are shown" if len(found.tables) > _SHOWN else ""
     print_table(
-        f"{guarantee.budget} for {len(found.tables)} table(s), {found.cells:,} cells, about {found.total:g} records, "
-        f"{guarantee.neighbours}, unit {guarantee.unit}",
+        f"{guarantee.budget} for {counted(len(found.tables), 'table')}, {found.cells:,} cells, "
+        f"about {found.total:g} records, {guarantee.neighbours}, unit {guarantee.unit}",
         ["table", "cells", "share", "mechanism", "noise", "expected KL"],
         [
             [

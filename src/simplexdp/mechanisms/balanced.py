@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..accounting.balanced import BalancedLaplaceTerm, no_loss, odds
 from ..accounting.loss import PrivacyLoss
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
 from ..errors import InvalidArgument
+from ..numerics.rounding import short_fraction
 from ..sampling.discrete import MOST_CELLS, balanced_laplace
 from ..sampling.entropy import Entropy
-from .base import Draw, FloatArray, IntArray, calibrate_upwards, describe, noise_scale, release_counts
-from .noise import _rational
+from .base import FloatArray, IntArray, TableMechanism, calibrate_upwards, noise_scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class BalancedLaplace:
+class BalancedLaplace(TableMechanism):
     """Counts plus integer noise, Pr[x] ∝ exp(−Σ|x_i|/scale) among the x that add up to zero.
 
     The noise leaves the total as it is, so it needs replace-one neighbours with rows as the unit, where the total is
@@ -36,6 +36,7 @@ class BalancedLaplace:
         cells: how many cells the table has; part of the mechanism, as the exact loss depends on it.
     """
 
+    name: ClassVar[str] = "balanced-laplace"
     scale: float
     cells: int
 
@@ -50,22 +51,10 @@ class BalancedLaplace:
                 hint="Use Laplace noise there: balanced noise would save less than 0.2 % of the variance.",
             )
 
-    __str__ = describe
-
-    @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "balanced-laplace"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The scale and the number of cells."""
-        return {"scale": self.scale, "cells": self.cells}
-
     @property
     def rational_scale(self) -> Fraction:
         """The scale that is drawn, rounded up to a short binary fraction."""
-        return _rational(self.scale)
+        return short_fraction(self.scale)
 
     @property
     def noise_variance(self) -> float:
@@ -99,17 +88,7 @@ class BalancedLaplace:
             )
         if self.cells == 1:
             return PrivacyLoss.nothing(neighbours)
-        return PrivacyLoss(neighbours, (((BalancedLaplaceTerm(scale=self.rational_scale, cells=self.cells), 1),),))
-
-    def release(
-        self,
-        counts: ArrayLike,
-        *,
-        neighbours: Neighbours = "replace-one",
-        entropy: Entropy | int | None = None,
-    ) -> Draw:
-        """Draw once: the counts plus integer noise that adds up to zero."""
-        return release_counts(self, counts, neighbours, entropy)
+        return PrivacyLoss.of_term(BalancedLaplaceTerm(scale=self.rational_scale, cells=self.cells), neighbours)
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
         """Counts plus noise, exact integers with the same total."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,24 +24,38 @@ class Mechanism(Protocol):
     """A calibrated mechanism: a frozen value that knows its exact loss and draws a release."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name used in files and on the command line."""
 
     @property
+    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """What fixes the mechanism, as plain numbers."""
 
+    @abstractmethod
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """The exact privacy loss of one table; `rows` is how many rows one person may have."""
 
+    @abstractmethod
     def draw(self, counts: IntArray, entropy: Entropy) -> NDArray[Any]:
         """One draw for checked counts. Private in, public out."""
 
 
-def describe(mechanism: Mechanism) -> str:
-    """The mechanism and its parameters to six digits, for people."""
-    inside = ", ".join(f"{name}={value:.6g}" for name, value in mechanism.parameters.items())
-    return f"{type(mechanism).__name__}({inside})"
+@dataclass(frozen=True, kw_only=True)
+class Parametrised(Mechanism):
+    """A mechanism that its fields fix."""
+
+    name: ClassVar[str]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The fields, as plain numbers."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{name}={value:.6g}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({inside})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +121,20 @@ def release_counts(
         entropy=source.kind,
         private=source.is_private and mechanism.name != "none",
     )
+
+
+class TableMechanism(Parametrised):
+    """A mechanism of tables that are released as they are counted."""
+
+    def release(
+        self,
+        counts: ArrayLike,
+        *,
+        neighbours: Neighbours = "replace-one",
+        entropy: Entropy | int | None = None,
+    ) -> Draw:
+        """Draw once, for counts of any shape; a seeded draw is marked as not private."""
+        return release_counts(self, counts, neighbours, entropy)
 
 
 def calibrate_upwards(

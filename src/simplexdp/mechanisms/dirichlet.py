@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,17 +26,17 @@ from .base import (
     Draw,
     FloatArray,
     IntArray,
+    Parametrised,
     as_array,
     calibrate_upwards,
     checked_counts,
-    describe,
     noise_scale,
     release_counts,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dirichlet:
+class Dirichlet(Parametrised):
     """One draw y ~ Dirichlet(r f + α); the paper's mechanism, drawn in floating point.
 
     Proof: docs/proofs/dirichlet.md.
@@ -45,24 +45,13 @@ class Dirichlet:
     Dirichlet(r=2.441..., alpha=40.05...)
     """
 
+    name: ClassVar[str] = "dirichlet"
     r: float
     alpha: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "r", check_positive("r", self.r))
         object.__setattr__(self, "alpha", check_positive("alpha", self.alpha))
-
-    __str__ = describe
-
-    @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "dirichlet"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """r and α."""
-        return {"r": self.r, "alpha": self.alpha}
 
     # -- privacy -------------------------------------------------------------------------------------------------
 
@@ -90,8 +79,7 @@ class Dirichlet:
 
     def bound(self, sensitivity: Sensitivity, neighbours: Neighbours = "replace-one") -> PrivacyLoss:
         """Theorem 1's bound, which holds for any vector-valued query with these sensitivities."""
-        bag = ((TheoremOneTerm(self.r, self.alpha, sensitivity), 1),)
-        return PrivacyLoss(neighbours, (bag,) if check_neighbours(neighbours) == "replace-one" else (bag, bag))
+        return PrivacyLoss.of_term(TheoremOneTerm(self.r, self.alpha, sensitivity), neighbours)
 
     # -- release -------------------------------------------------------------------------------------------------
 

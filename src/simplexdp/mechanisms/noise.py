@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,52 +17,31 @@ from ..accounting.smooth import GaussianTerm
 from ..accounting.terms import Term
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
 from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
+from ..numerics.rounding import last_bit, short_fraction
 from ..sampling.discrete import discrete_gaussian, discrete_laplace
 from ..sampling.entropy import Entropy
-from .base import Draw, FloatArray, IntArray, calibrate_upwards, describe, noise_scale, release_counts
+from .base import FloatArray, IntArray, TableMechanism, calibrate_upwards, noise_scale
 from .expected import Law, expected_kl
-
-_BITS = 36
-"""Scales are rounded up to this many significant bits, so that the sampler can work with small integers."""
-
 
 _LEAST_VARIANCE, _MOST_VARIANCE = Fraction(1, 100), Fraction(10**10)
 """Between these the profile is computed on the lattice; beyond them the Rényi bound is used, which holds everywhere."""
 
 
-def _rational(value: float) -> Fraction:
-    """The smallest number of _BITS significant bits that is not below the value."""
-    mantissa, exponent = math.frexp(value)
-    return Fraction(math.ceil(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
-
-
 def _root(variance: float) -> float:
-    """A σ whose square rounds up to this variance of _BITS bits, and not to the one after it."""
+    """A σ whose square rounds up to this short variance, and not to the one after it."""
     sigma = math.sqrt(variance)
-    while _rational(sigma**2) > variance:
+    while short_fraction(sigma**2) > variance:
         sigma = math.nextafter(sigma, 0.0)
     return sigma
 
 
 def _two_cells(term: Term, neighbours: Neighbours) -> PrivacyLoss:
     """A replaced record moves two cells by one; an added or removed one moves one cell. Both laws are symmetric."""
-    if check_neighbours(neighbours) == "replace-one":
-        return PrivacyLoss(neighbours, (((term, 2),),))
-    return PrivacyLoss(neighbours, (((term, 1),), ((term, 1),)))
+    return (2 if check_neighbours(neighbours) == "replace-one" else 1) * PrivacyLoss.of_term(term, neighbours)
 
 
-class _IntegerNoise:
-    """What the two share."""
-
-    def release(
-        self,
-        counts: ArrayLike,
-        *,
-        neighbours: Neighbours = "replace-one",
-        entropy: Entropy | int | None = None,
-    ) -> Draw:
-        """Draw once: the counts plus independent integer noise."""
-        return release_counts(self, counts, neighbours, entropy)  # type: ignore[arg-type]  # a mixin of mechanisms
+class _IntegerNoise(TableMechanism):
+    """Independent integer noise in every cell: what the two share."""
 
     def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
         """The values themselves, the variance of the continuous law with the same likelihood, and no slope."""
@@ -105,27 +84,16 @@ class Gaussian(_IntegerNoise):
     Proof: docs/proofs/noise.md.
     """
 
+    name: ClassVar[str] = "gaussian"
     sigma: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
 
-    __str__ = describe
-
-    @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "gaussian"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """σ."""
-        return {"sigma": self.sigma}
-
     @property
     def variance(self) -> Fraction:
         """The parameter σ² of the discrete Gaussian that is drawn."""
-        return _rational(self.sigma**2)
+        return short_fraction(self.sigma**2)
 
     @property
     def continuous_variance(self) -> float:
@@ -148,8 +116,7 @@ class Gaussian(_IntegerNoise):
 
     def continuous_loss(self, l2: float = math.sqrt(2), neighbours: Neighbours = "replace-one") -> PrivacyLoss:
         """The loss of continuous Gaussian noise on a query of this ℓ₂ sensitivity; not of what `release` draws."""
-        bag = ((GaussianTerm((l2 / self.sigma) ** 2), 1),)
-        return PrivacyLoss(neighbours, (bag,) if check_neighbours(neighbours) == "replace-one" else (bag, bag))
+        return PrivacyLoss.of_term(GaussianTerm((l2 / self.sigma) ** 2), neighbours)
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
         """Counts plus noise, exact integers."""
@@ -178,7 +145,7 @@ class Gaussian(_IntegerNoise):
             return (tables * cls(sigma=sigma).loss(neighbours, rows=rows)).excess(budget)
 
         near = smallest_that_fits(excess, start, rtol=1e-3)
-        unit = 2.0 ** (math.frexp(near**2)[1] - _BITS)  # the last bit of a variance of this size
+        unit = last_bit(near**2)
         units = smallest_integer_that_fits(lambda n: excess(_root(n * unit)), math.ceil(near**2 / unit))
         return cls(sigma=_root(units * unit))
 
@@ -190,27 +157,16 @@ class Laplace(_IntegerNoise):
     Proof: docs/proofs/noise.md.
     """
 
+    name: ClassVar[str] = "laplace"
     scale: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_positive("scale", self.scale))
 
-    __str__ = describe
-
-    @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "laplace"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The scale."""
-        return {"scale": self.scale}
-
     @property
     def rational_scale(self) -> Fraction:
         """The scale that is drawn, rounded up to a short binary fraction."""
-        return _rational(self.scale)
+        return short_fraction(self.scale)
 
     @property
     def continuous_variance(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from ..errors import InvalidArgument
 from ..numerics.roots import smallest_integer_that_fits
 from ..sampling.entropy import Entropy
 from ..sampling.polya import negative_binomial
-from .base import Draw, FloatArray, IntArray, describe, noise_scale, release_counts
+from .base import Draw, FloatArray, IntArray, Parametrised, noise_scale, release_counts
 from .expected import Law, expected_kl
 
 MOST_FLIPS = 1 << 17
@@ -26,13 +26,14 @@ MOST_FLIPS = 1 << 17
 
 
 @dataclass(frozen=True, kw_only=True)
-class Polya:
+class Polya(Parametrised):
     """For each cell the number of tails before the (r·count + α)-th head of a coin with heads probability 2^-flips.
 
     Given its total the release is a Pólya urn: records drawn from a Dirichlet(r f + α) draw. Accounted on its own
     lattice; r and α are whole numbers. Proof: docs/proofs/polya.md.
     """
 
+    name: ClassVar[str] = "polya"
     r: int
     alpha: int
     flips: int = 1
@@ -40,18 +41,6 @@ class Polya:
     def __post_init__(self) -> None:
         for name in ("r", "alpha", "flips"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
-
-    __str__ = describe
-
-    @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "polya"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """r, α and the number of flips."""
-        return {"r": self.r, "alpha": self.alpha, "flips": self.flips}
 
     @property
     def odds(self) -> int:

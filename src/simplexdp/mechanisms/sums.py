@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..budget import Neighbours, check_neighbours, check_positive, check_whole
 from ..errors import InvalidArgument, NumericalError
 from ..sampling.discrete import discrete_gaussian
 from ..sampling.entropy import Entropy
-from .base import IntArray
+from .base import IntArray, Parametrised
 from .noise import Gaussian
 
 SumKind = Literal["vector", "matrix"]
@@ -38,34 +38,24 @@ _MOST_BOUND = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianTables:
+class GaussianTables(Parametrised):
     """Discrete Gaussian noise on several tables of the same records whose precisions 1/σ_k² add up to at most 1/σ².
 
     How the precision is spread may depend on what was released before: whatever the spread, the Rényi divergence is at
     most λ/2 Σ_k 2/σ_k² ≤ λ/σ² under replace-one, so the loss is known before the spread is. Proof: docs/proofs/sums.md.
     """
 
+    name: ClassVar[str] = "gaussian-tables"
     sigma: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
 
-    @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "gaussian-tables"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """σ."""
-        return {"sigma": self.sigma}
-
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Through the Rényi curve; a replaced record moves two cells of every table, an added one moves one."""
         cells = 2 if check_neighbours(neighbours) == "replace-one" else 1
         mu_squared = float(cells * check_whole("rows", rows) ** 2 / Fraction(self.sigma) ** 2) * (1 + 1e-15)
-        bag = ((RenyiOnly(GaussianTerm(mu_squared)), 1),)
-        return PrivacyLoss(neighbours, (bag,) if neighbours == "replace-one" else (bag, bag))
+        return PrivacyLoss.of_term(RenyiOnly(GaussianTerm(mu_squared)), neighbours)
 
     def spread(self, weights: Sequence[float]) -> list[Gaussian]:
         """One mechanism for each table, with precision in proportion to its weight."""
@@ -81,7 +71,7 @@ class GaussianTables:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisySum:
+class NoisySum(Parametrised):
     """A sum with noise; it costs what one count table with Gaussian noise of standard deviation `sigma` costs.
 
     Proof: docs/proofs/sums.md.
@@ -92,6 +82,7 @@ class NoisySum:
         kind: "vector" (Euclidean norm) or "matrix" (trace).
     """
 
+    name: ClassVar[str] = "noisy-sum"
     sigma: float
     bound: int
     kind: SumKind
@@ -111,16 +102,6 @@ class NoisySum:
         return cls(sigma=sigma, bound=max(1, min(_MOST_BOUND, math.floor(_MOST_NOISE / sigma))), kind=kind)
 
     @property
-    def name(self) -> str:
-        """The name used in files."""
-        return "noisy-sum"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Noise, bound and kind."""
-        return {"sigma": self.sigma, "bound": self.bound, "kind": self.kind}
-
-    @property
     def variance(self) -> int:
         """The parameter σ² of the discrete Gaussian in grid units, an even number (matrices: on the diagonal)."""
         return 2 * math.ceil(Fraction(self.sigma) ** 2 * self.bound**2 * _SHIFT[self.kind] / 4)
@@ -129,8 +110,7 @@ class NoisySum:
         """Through the Rényi curve, whatever the direction in which a record moves the sum."""
         shift = (_SHIFT[self.kind] if check_neighbours(neighbours) == "replace-one" else 1) * self.bound**2
         mu_squared = float(Fraction(shift * check_whole("rows", rows) ** 2, self.variance)) * (1 + 1e-15)
-        bag = ((RenyiOnly(GaussianTerm(mu_squared)), 1),)
-        return PrivacyLoss(neighbours, (bag,) if neighbours == "replace-one" else (bag, bag))
+        return PrivacyLoss.of_term(RenyiOnly(GaussianTerm(mu_squared)), neighbours)
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
         """The sum plus noise; a matrix stays symmetric."""

@@ -52,7 +52,8 @@ def certify(
     names = [mechanism.name for mechanism in guarantee.mechanisms]
     looks, sums = names.count("gaussian-tables"), names.count("noisy-sum")
     kinds = sorted({*names, *(["gaussian"] if looks else [])} - {"noisy-sum", "gaussian-tables"})
-    parts = f"{len(names) - looks - sums} table(s)" + (", a second look at each of them" if looks else "")
+    tables = len(names) - looks - sums
+    parts = f"{tables} {'table' if tables == 1 else 'tables'}" + (", a second look at each of them" if looks else "")
     parts += f" and {sums} noisy sums" if sums else ""
     if not_private:
         promise = "No promise is made. The numbers below would hold if the reasons were removed."

@@ -132,6 +132,15 @@ def read_file(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
         raise FormatError(f"{target}: {error.strerror or 'cannot be read'}") from None
 
 
+def open_document(path: str | os.PathLike[str], *kinds: str) -> tuple[str, dict[str, Any]]:
+    """The kind and the body of a document in a file, which errors name."""
+    text = read_file(path)
+    try:
+        return read_document(text, *kinds)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
 class Document:
     """What can be written to a file and read back: `kind` names it there, `to_body` and `from_body` are its data."""
 
@@ -162,4 +171,4 @@ class Document:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read a document."""
-        return cls.from_json(read_file(path))
+        return cls.from_body(open_document(path, cls.kind)[1])

@@ -145,8 +145,7 @@ def _mechanism(name: str, parameters: dict[str, Any]) -> Mechanism:
 
 def pure_loss(epsilon: float, neighbours: Neighbours) -> PrivacyLoss:
     """Any ε-DP step: randomised response with that ε dominates it in both directions."""
-    bag = ((RandomisedResponseTerm(epsilon=epsilon), 1),)
-    return PrivacyLoss(neighbours, (bag,) if neighbours == "replace-one" else (bag, bag))
+    return PrivacyLoss.of_term(RandomisedResponseTerm(epsilon=epsilon), neighbours)
 
 
 def _finite(value: float) -> float | None:

@@ -256,7 +256,7 @@ class Schema(Part):
         try:
             return self.columns[self._index[name]]
         except (KeyError, TypeError):
-            raise SchemaError("name", "a column of the schema", got=name, hint=self._hint()) from None
+            raise SchemaError("column", "one of the schema", got=name, hint=self._hint()) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._index
