@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -48,14 +49,14 @@ class _IntegerNoise(TableMechanism):
         return values.astype(np.float64), self.continuous_variance, 0.0
 
     @property
+    @abstractmethod
     def continuous_variance(self) -> float:
         """The variance of the continuous law of the same parameter, whose likelihood at whole numbers is the same."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def noise_variance(self) -> float:
         """The variance of the noise drawn."""
-        raise NotImplementedError
 
     def expected_kl(self, counts: ArrayLike, *, constant: float | None = None) -> float:
         """E KL(f/N ‖ q) of q ∝ max(noisy, 0) + constant; half a standard deviation by default. Not private."""
@@ -68,8 +69,9 @@ class _IntegerNoise(TableMechanism):
 
         return expected_kl(counts, law, constant)
 
+    @abstractmethod
     def _noise(self) -> Law:
-        raise NotImplementedError
+        """The law of the noise of one cell, as far as it matters."""
 
 
 def _normalised(x: FloatArray, logs: FloatArray) -> Law:
