@@ -6,6 +6,7 @@ the fault. Seeds are fixed; the confidence is 99 %.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -155,4 +156,14 @@ def test_slip_3_alpha_without_the_factor_of_four(factor: int, false: bool) -> No
     claimed = Dirichlet(r=r, alpha=1 + 4 * (order - 1) * r)
     drawn = Dirichlet(r=r, alpha=1 + factor * (order - 1) * r)
     found = judged(drawn.draw, claimed.loss(), score=pair_score(r), draws=2000)
+    assert found.violated is false
+
+
+@pytest.mark.parametrize(("order", "delta", "false"), [(5.0, 2.0, True), (40.0, 1e-5, False)])
+def test_slip_4_a_delta_of_two(order: float, delta: float, false: bool) -> None:
+    """Figure 2, bottom: δ = 2 in the conversion to (1, 1e-5)-DP, so that orders below its floor seem to be enough."""
+    epsilon = 1.0 - math.log1p(-1 / order) + math.log(order * delta) / (order - 1)
+    drawn = Dirichlet.algorithm1(order=order, epsilon=epsilon)
+    claimed = Dirichlet.calibrate(Budget(epsilon=1.0, delta=1e-5), r=drawn.r)
+    found = judged(drawn.draw, claimed.loss(), score=pair_score(drawn.r), draws=2000)
     assert found.violated is false
