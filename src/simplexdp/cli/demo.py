@@ -78,7 +78,7 @@ def _show(outcome: Outcome) -> None:
                 "",
             ]
         ],
-        note=f"64 pixels, 10 classes, replace-one, δ = {DELTA:g}. Means of {outcome.repeats} private fit(s), drawn "
+        note=f"64 pixels, 10 classes, replace-one, δ = {DELTA:g}. Private fits per budget: {outcome.repeats}, drawn "
         "from the operating system's entropy, so they differ each time. The paper's: Algorithm 1 with its raw draws.",
     )
 
