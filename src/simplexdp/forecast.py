@@ -90,7 +90,7 @@ def plan(
     split: Split = "equal",
     estimate: Method = "posterior-mean",
     rows_per_person: int | None = None,
-    repeats: int = 4,
+    repeats: int | None = None,
     alternatives: Sequence[MechanismName] = COMPARED,
 ) -> Forecast:
     """Forecast a release: sizes, mechanisms, noise, expected KL and which mechanism would lose least.
@@ -111,7 +111,7 @@ def plan(
         split: of the budget over the tables.
         estimate: the method whose loss is forecast.
         rows_per_person: plan for persons with up to this many rows.
-        repeats: simulated releases for each figure.
+        repeats: simulated releases for each figure; by default 24 for small tables, fewer for large ones.
         alternatives: mechanisms to compare with.
     """
     columns, shapes = _tables(tables, schema)
@@ -119,7 +119,7 @@ def plan(
     if total is None:
         total = 1000.0 if stand_in is None else float(stand_in.sum())
     total = check_positive("total", total)
-    repeats = check_whole("repeats", repeats)
+    repeats = None if repeats is None else check_whole("repeats", repeats)
     public = neighbours == "replace-one" and rows_per_person is None
     rows = 1 if rows_per_person is None else check_whole("rows_per_person", rows_per_person)
 
@@ -246,9 +246,11 @@ def _simulate(
     total: float,
     public: bool,
     method: Method,
-    repeats: int,
+    repeats: int | None,
 ) -> float:
     counts = _stand_in(cells, stand_in, total)
+    if repeats is None:  # the loss of a large table is a mean over its cells already, and takes longer
+        repeats = min(24, max(4, 1500 // cells))
     p = counts / counts.sum()
     found = []
     for seed in range(repeats):

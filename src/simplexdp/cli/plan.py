@@ -168,7 +168,12 @@ def _show(found: Forecast, goal: dict[str, Any] | None) -> None:
         rows.append(["dirichlet, the raw draw: exact expectation, first table", f"{found.raw_dirichlet:.4g}"])
         bound = "says nothing here" if found.theorem2 is None else f"{found.theorem2:.4g}"
         rows.append(["  the same draw: Theorem 2's bound, holds with probability 0.95", bound])
-    print_table("What other mechanisms would lose at this budget", ["mechanism", "expected KL a table"], rows)
+    print_table(
+        "What other mechanisms would lose at this budget",
+        ["mechanism", "expected KL a table"],
+        rows,
+        note="Means of a few simulated releases: a difference of a tenth may be chance.",
+    )
     if goal is not None:
         print_table(
             f"For an expected KL of {goal['target_kl']:g}",
