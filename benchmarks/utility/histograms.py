@@ -16,22 +16,17 @@ from simplexdp.budget import Budget
 from .histogram_cases import Case, cases
 from .histogram_methods import FloatArray, losses
 from .histogram_summary import summary
-from .setting import RENYI, RENYI_EPSILONS, renyi
+from .setting import approximate_budgets, kind, renyi_budgets
 from .table import OURS, Row
 
 __all__ = ["as_rows", "budgets", "cell", "rows", "summary"]
 
-EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-DELTAS = (1e-5, 1e-9)
-
 
 def budgets(quick: bool) -> list[Budget]:
     """(ε, δ)-DP and (5, ε)-RDP."""
-    deltas, approximate, epsilons = DELTAS, EPSILONS, RENYI_EPSILONS
     if quick:
-        deltas, approximate, epsilons = DELTAS[:1], (0.03, 0.3, 1.0, 3.0), (0.01, 0.1, 1.0)
-    found = [Budget(epsilon=epsilon, delta=delta) for delta in deltas for epsilon in approximate]
-    return found + [renyi(epsilon) for epsilon in epsilons]
+        return approximate_budgets((0.03, 0.3, 1.0, 3.0), (1e-5,)) + renyi_budgets((0.01, 0.1, 1.0))
+    return approximate_budgets() + renyi_budgets()
 
 
 def seeds(cells: int, quick: bool) -> int:
@@ -54,14 +49,13 @@ def cell(case: Case, budget: Budget, repeats: int) -> Iterator[Row]:
 
 def as_rows(case: Case, budget: Budget, found: dict[str, FloatArray]) -> Iterator[Row]:
     """Means and standard errors of losses over seeds."""
-    kind = RENYI if budget.order is not None else f"(ε, {budget.delta:.0e})-DP".replace("e-0", "e-")
     root = math.sqrt(found[OURS].size)
     for method, each in found.items():
         yield Row(
             part="histograms",
             case=case.name,
             origin=case.origin,
-            budget=kind,
+            budget=kind(budget),
             epsilon=budget.epsilon,
             method=method,
             loss=float(each.mean()),
