@@ -175,9 +175,9 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
     squares = (weights * at**2).sum(axis=2)
     posterior_mean = model[:-1] @ means + model[-1] * mean
     variance = model[:-1] @ squares + model[-1] * mean**2 - posterior_mean**2
-    blended = np.einsum("k,kij->ij", model[:-1], weights)
-    equal = np.clip(np.round(mean / lattice.step).astype(np.int64) - lattice.first, 0, lattice.points - 1)
-    blended[np.arange(noisy.size), equal] += model[-1]
+    # Intervals do without the laws under which all cells are alike: they must hold where that is true but for a little.
+    uneven = np.exp(log_model[:-2] - log_model[:-2].max())
+    blended = np.einsum("k,kij->ij", uneven / uneven.sum(), weights[:-1])
     posterior = FewPosterior(lattice=lattice, weights=blended)
     return posterior_mean, np.sqrt(np.maximum(variance, 0.0)), posterior
 
