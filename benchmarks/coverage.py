@@ -35,7 +35,7 @@ def mechanisms(deviation: float, cells: int) -> list[AnyMechanism]:
     """One of each kind with about this standard deviation of the noise."""
     scale = deviation / math.sqrt(2)
     found: list[AnyMechanism] = [Gaussian(sigma=deviation), Laplace(scale=scale)]
-    found.append(Polya(r=1.0, alpha=deviation**2 - RECORDS))
+    found.append(Polya(r=1, alpha=round(deviation**2) - RECORDS))
     return [*found, BalancedLaplace(scale=scale, cells=cells)] if cells <= 60 else found
 
 

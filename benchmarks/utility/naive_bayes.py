@@ -31,6 +31,7 @@ from simplexdp.experiments.methods.foulds import Foulds
 from simplexdp.experiments.methods.paper import AlgorithmOne, calibrated_gaussian, calibrated_laplace
 from simplexdp.experiments.methods.ye import YeFeldmanTalwar
 from simplexdp.experiments.problems import Tables
+from simplexdp.mechanisms import Gaussian, Laplace
 from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.sampling.entropy import SeededEntropy
 
@@ -119,10 +120,11 @@ def competitors(tables: Tables, budget: Budget, seed: int) -> Iterator[tuple[str
     """Probabilities of all cells by every other method; what has the same noise law sees the same noise."""
     for name, method in DRAWN.items():
         yield name, method.fit(tables, budget, SeededEntropy(seed), 1)[0]
-    for letter, mechanism in {
+    mechanisms: dict[str, Gaussian | Laplace] = {
         "G": calibrated_gaussian(budget, tables.shares),
         "L": calibrated_laplace(budget, tables.shares),
-    }.items():
+    }
+    for letter, mechanism in mechanisms.items():
         noisy = noisy_counts(mechanism, tables, SeededEntropy(seed), 1)[0]
         for name, rule in ESTIMATES.items():
             parts = [

@@ -103,7 +103,7 @@ class Problem:
             family = self.graph.family(node)
             shape = self.schema.shape(family)
             flat = np.ravel_multi_index([self.train[name] for name in family], shape)
-            found[node] = rows_of(np.bincount(flat, minlength=math.prod(shape)).reshape(shape) + 0.1)
+            found[node] = rows_of(np.bincount(flat, minlength=math.prod(shape)).astype(np.float64).reshape(shape) + 0.1)
         return found
 
 
@@ -183,7 +183,7 @@ def discretised(column: NDArray[np.str_], numeric: bool, train: NDArray[np.int64
     values = column.astype(np.float64) if numeric else column
     distinct, codes = np.unique(values, return_inverse=True)
     if numeric and len(distinct) > 30:
-        edges = np.unique(np.quantile(values[train], np.linspace(0, 1, 11)))
+        edges = np.unique(np.quantile(values[train].astype(np.float64), np.linspace(0, 1, 11)))
         codes = np.unique(np.searchsorted(edges, values, side="left"), return_inverse=True)[1]
     return codes.astype(np.int64)
 
