@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,11 @@ def separable(total: int, noise: tuple[FloatArray, FloatArray], clip: Curve, own
     return risk + xlogy(share, share) + xlogy(1 - share, 1 - share)
 
 
+def lifted(lift: float, values: FloatArray) -> FloatArray:
+    """Clip at zero and add."""
+    return np.maximum(values, 0.0) + lift
+
+
 def of_difference(total: int, noise: tuple[FloatArray, FloatArray], first: Curve) -> FloatArray:
     """Risk of an estimate of two cells that depends on z₁ − z₂ only, as `first`(z₁ given z₁ + z₂ = N)."""
     nodes, weights = noise
@@ -77,7 +83,7 @@ def of_difference(total: int, noise: tuple[FloatArray, FloatArray], first: Curve
     mass = np.outer(weights, weights).ravel()
     edges = np.linspace(shift.min(), shift.max(), 1601)
     centre = np.bincount(np.digitize(shift, edges), weights=mass * shift)
-    density = np.bincount(np.digitize(shift, edges), weights=mass)
+    density: FloatArray = np.bincount(np.digitize(shift, edges), weights=mass).astype(np.float64)
     full = density > 0
     counts = np.arange(total + 1.0)
     return mean_risk(first(counts[:, None] + centre[full] / density[full]), counts, density[full])
@@ -126,8 +132,7 @@ def rivals(total: int, epsilon: float, delta: float) -> dict[str, FloatArray]:
         ("L", laplace_noise(b), math.sqrt(2) * b, "laplace"),
     ):
         found[f"{kind} 1e-6"] = separable(total, noise, lambda z: np.maximum(z, TINY), np.log, np.log)
-        half = deviation / 2
-        found[f"{kind} +s/2"] = separable(total, noise, lambda z, h=half: np.maximum(z, 0) + h, np.log, np.log)
+        found[f"{kind} +s/2"] = separable(total, noise, partial(lifted, deviation / 2), np.log, np.log)
         found[f"{kind} project"] = of_difference(
             total,
             noise,

@@ -7,6 +7,7 @@ gamma draws (PCG64), which the Dirichlet draw is held against.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def main() -> None:
     laplace_time = seconds(lambda: laplace(counts), repeats=1)
 
     for r, alpha in POLYA:
-        ours = seconds(lambda r=r, alpha=alpha: negative_binomial(r * counts + alpha, 1, entropy))
+        ours = seconds(partial(negative_binomial, r * counts + alpha, 1, entropy))
         report(
             f"Polya release, r={r}, alpha={alpha}",
             ours,
@@ -53,9 +54,7 @@ def main() -> None:
             "target 10 x faster",
         )
         upper = r * 30 + alpha
-        ours = seconds(
-            lambda r=r, alpha=alpha, upper=upper: negative_binomial(r * counts + alpha, 1, entropy, upper=upper)
-        )
+        ours = seconds(partial(negative_binomial, r * counts + alpha, 1, entropy, upper=upper))
         report("  the same with constant work", ours, "OpenDP's Gaussian", gaussian_time, "counts up to 30")
     ours = seconds(lambda: counts + discrete_gaussian(CELLS, SIGMA**2, entropy))
     report("discrete Gaussian", ours, "OpenDP's", gaussian_time, "target 10 x faster")
@@ -65,8 +64,8 @@ def main() -> None:
     numpy = np.random.Generator(np.random.PCG64(1))
     for shape in (1e-6, 0.5, 13.0, 1e6):
         shapes = np.full(CELLS, shape)
-        theirs = seconds(lambda shapes=shapes: numpy.standard_gamma(shapes))
-        ours = seconds(lambda shapes=shapes: dirichlet(shapes, entropy))
+        theirs = seconds(partial(numpy.standard_gamma, shapes))
+        ours = seconds(partial(dirichlet, shapes, entropy))
         report(f"Dirichlet draw, shapes {shape:g}", ours, "standard_gamma", theirs, "target within 20 x")
 
 

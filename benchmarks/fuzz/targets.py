@@ -23,7 +23,8 @@ from simplexdp.ledger.chain import START, Entry, State
 from simplexdp.models.bayesian_network import BayesianNetworkModel
 from simplexdp.models.document import write_document
 from simplexdp.models.graph import Graph
-from simplexdp.naive_bayes import NaiveBayesModel, fit_naive_bayes
+from simplexdp.models.naive_bayes import NaiveBayesModel
+from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.network import BayesianNetwork
 
 from .changes import HOSTILE

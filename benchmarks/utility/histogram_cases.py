@@ -33,7 +33,7 @@ CLASSICS: dict[str, tuple[int, ...]] = {
 }
 """Snee 1974 (hair, eyes), Bortkiewicz 1898, Student 1907, Bickel et al. 1975, Rutherford & Geiger 1910."""
 
-LETTERS = (21912, 16587, 14810, 14003, 13318, 12666, 11450, 10977, 10795, 7874, 7253, 5246, 4943)
+LETTERS: tuple[int, ...] = (21912, 16587, 14810, 14003, 13318, 12666, 11450, 10977, 10795, 7874, 7253, 5246, 4943)
 LETTERS += (4761, 4200, 3853, 3819, 3693, 3316, 2715, 2019, 1257, 315, 205, 188, 128)
 """Letters of English text, by frequency."""
 BUTTERFLIES = (118, 74, 44, 24, 29, 22, 20, 19, 20, 15, 12, 14, 6, 12, 6, 9, 9, 6, 10, 10, 11, 5, 3, 3)
@@ -113,6 +113,7 @@ def _zipf(cells: int, power: float) -> FloatArray:
 def _tuned() -> Iterable[Case]:
     rng = np.random.default_rng(20240607)
     yield _case("tuned", "paper", (119, 74, 618, 272, 13, 187))
+    totals: tuple[float, ...]
     for power in (1.0, 1.5):
         for cells, totals in ((100, (1e2, 1e4, 1e6)), (1000, (1e3, 1e5, 1e7)), (100_000, (1e5, 1e7))):
             for total in totals:

@@ -143,7 +143,7 @@ def _randomness(case: Case, seeds: int) -> tuple[SeededEntropy, FloatArray]:
 def ours(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
     """The default estimate from the noise that the library chooses, and from both kinds of noise."""
     entropy, uniform = _randomness(case, seeds)
-    mechanisms = {FIXED_NOISE["G"]: gaussian(budget), FIXED_NOISE["L"]: laplace(budget)}
+    mechanisms: dict[str, AnyMechanism] = {FIXED_NOISE["G"]: gaussian(budget), FIXED_NOISE["L"]: laplace(budget)}
     known: dict[AnyMechanism, FloatArray] = {}
     for mechanism in (*mechanisms.values(), chosen(budget, case.total, case.cells)):
         if mechanism not in known:

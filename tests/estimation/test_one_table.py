@@ -56,6 +56,17 @@ def test_any_release_gives_a_posterior(noisy: NoisyCounts) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("value", [-1500.0, 1500.0])
+def test_all_values_far_from_the_total(value: float, method: Method) -> None:
+    noisy = NoisyCounts(values=np.array([value, value - 40]), variance=300.0**2, total=100.0)
+    assert_sound(noisy, method)
+    if method in ("truncated-normal", "posterior-mean"):  # the total is known, so only the difference speaks
+        middle = NoisyCounts(values=np.array([70.0, 30.0]), variance=300.0**2, total=100.0)
+        expected = estimate(middle, method).probabilities
+        assert estimate(noisy, method).probabilities == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("noise", ["normal", "laplace"])
 @pytest.mark.parametrize("total", [None, 1.0, 1e6])
 def test_a_hundred_thousand_cells(method: Method, noise: str, total: float | None) -> None:

@@ -22,9 +22,9 @@ from .values import FloatArray, NoisyCounts
 
 SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
 """Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
-SHAPE_CENTRE, LOG_SHAPE_SD = 0.5, 2.0
-"""Hyper-prior: ln k ~ N(ln ½, (2 (1 − 1/d)²)²): around Jeffreys' ½, the closer the fewer cells can speak of k."""
-POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.1
+LOG_SHAPE_SD = 2.0
+"""Hyper-prior: ln k ~ N(0, (2 (1 − 1/d)²)²): around the flat prior, the closer the fewer cells can speak of k."""
+POISSON_WEIGHT, EQUAL_WEIGHT = 0.1, 0.05
 """Prior weights of "all probabilities equal" and of "all counts equal"."""
 STEPS = 5
 """Lattice points per standard deviation of the noise."""
@@ -175,9 +175,9 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
     squares = (weights * at**2).sum(axis=2)
     posterior_mean = model[:-1] @ means + model[-1] * mean
     variance = model[:-1] @ squares + model[-1] * mean**2 - posterior_mean**2
-    blended = np.einsum("k,kij->ij", model[:-1], weights)
-    equal = np.clip(np.round(mean / lattice.step).astype(np.int64) - lattice.first, 0, lattice.points - 1)
-    blended[np.arange(noisy.size), equal] += model[-1]
+    # Intervals do without the laws under which all cells are alike: they must hold where that is true but for a little.
+    uneven = np.exp(log_model[:-2] - log_model[:-2].max())
+    blended = np.einsum("k,kij->ij", uneven / uneven.sum(), weights[:-1])
     posterior = FewPosterior(lattice=lattice, weights=blended)
     return posterior_mean, np.sqrt(np.maximum(variance, 0.0)), posterior
 
@@ -185,7 +185,7 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
 def shape_weights(cells: int) -> FloatArray:
     """Hyper-prior weights of the shapes."""
     spread = LOG_SHAPE_SD * (1 - 1 / cells) ** 2
-    finite = np.exp(-0.5 * (np.log(SHAPES[:-1] / SHAPE_CENTRE) / spread) ** 2)
+    finite = np.exp(-0.5 * (np.log(SHAPES[:-1]) / spread) ** 2)
     return np.append(finite / finite.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
 
 

@@ -86,17 +86,21 @@ def many_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, ManyPosterio
         edges, bins, law.centre, cells.counts, noisy.total, total, population, noisy.scale, noisy.slope
     )
     learnt = match_total(log_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=tilt, steps=60)
-    plain_prior = np.log(population.prior)[None]
-    plain = match_total(
-        plain_prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=population.tilt, steps=60
+    plain_prior, uneven_prior = np.log(population.prior)[None], np.log(population.uneven)[None]
+    plain, uneven = (
+        match_total(prior, bins, law.centre, cells.counts, noisy.total, noisy.scale, start=population.tilt, steps=60)
+        for prior in (plain_prior, uneven_prior)
     )
     share = _share_of_learnt(learnt, plain, law, cells.counts, noisy.total)
     centre, width = law.centre + learnt.tilt * law.width**2, law.width
-    weights, posterior_mean, variance = _average(share, learnt, plain)
     if noisy.total is not None and values.size <= CAVITY_CELLS:
-        centre, width, first = _cavity(edges, law, bins, log_prior, learnt)
-        _, _, second = _cavity(edges, law, bins, plain_prior, plain)
-        weights, posterior_mean, variance = _average(share, first, second)
+        centre, width, learnt = _cavity(edges, law, bins, log_prior, learnt)
+        plain, uneven = (
+            _cavity(edges, law, bins, prior, found)[2]
+            for prior, found in ((plain_prior, plain), (uneven_prior, uneven))
+        )
+    _, posterior_mean, variance = _average(share, learnt, plain)
+    weights, _, _ = _average(share, learnt, uneven)
     deviation = np.sqrt(variance)
     posterior = ManyPosterior(edges=edges, weights=weights, centre=centre, width=width, cells=cells)
     least = 0.5 * float(posterior_mean.min())

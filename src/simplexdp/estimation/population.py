@@ -26,9 +26,14 @@ POISSON_WEIGHT, EQUAL_WEIGHT = 0.3, 0.05
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """A prior over {0} and the bins, the tilt that goes with it and the variance of the posterior total."""
+    """A prior over {0} and the bins, the tilt that goes with it and the variance of the posterior total.
+
+    `uneven` is the same prior without the laws under which all cells are alike, for intervals: these must hold where
+    the table is nearly even, but not quite.
+    """
 
     prior: FloatArray
+    uneven: FloatArray
     tilt: float
     variance: float
 
@@ -73,8 +78,10 @@ def population_prior(
     weights /= weights.sum()
     variance = max(float(weights[:-1] @ np.array(variances)), 1e-3 * cells * scale * scale)
     limit = 3 / math.sqrt(variance)  # a larger tilt means the population misfits, which the mixture will mend
+    finite = np.exp(log_weights[:-2] - log_weights[:-2].max())
     return Population(
         prior=weights @ np.array([*priors, all_equal(edges, mean)]),
+        uneven=finite @ np.array(priors[:-1]) / finite.sum(),
         tilt=float(np.clip(weights[:-1] @ np.array(tilts), -limit, limit)),
         variance=variance,
     )

@@ -49,7 +49,7 @@ def truncated_normal(noisy: NoisyCounts) -> FloatArray:
     if noisy.total is None:
         return np.maximum(mean(0.0), TINY)
     total = noisy.total
-    low, high = -total / noisy.size, float(noisy.values.max()) + noisy.scale
+    low, high = -total / noisy.size, max(float(noisy.values.max()), 0.0) + noisy.scale  # doubling needs high > 0
     while mean(low).sum() < total:  # each mean is at least value − shift, so this ends
         low = 2 * low - noisy.scale
     while mean(high).sum() > total:
