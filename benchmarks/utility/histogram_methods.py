@@ -135,14 +135,15 @@ def losses(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
     return rivals(case, budget, seeds) | ours(case, budget, seeds)
 
 
-def _randomness(case: Case, seeds: int) -> tuple[SeededEntropy, FloatArray]:
+def randomness(case: Case, seeds: int) -> tuple[SeededEntropy, FloatArray]:
+    """Entropy and uniform numbers that depend on the name of the case alone."""
     entropy = SeededEntropy(zlib.crc32(case.name.encode()))
     return entropy, latin_hypercube(seeds, case.cells, entropy.child("uniform").generator())
 
 
 def ours(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
     """The default estimate from the noise that the library chooses, and from both kinds of noise."""
-    entropy, uniform = _randomness(case, seeds)
+    entropy, uniform = randomness(case, seeds)
     mechanisms: dict[str, AnyMechanism] = {FIXED_NOISE["G"]: gaussian(budget), FIXED_NOISE["L"]: laplace(budget)}
     known: dict[AnyMechanism, FloatArray] = {}
     for mechanism in (*mechanisms.values(), chosen(budget, case.total, case.cells)):
@@ -155,9 +156,9 @@ def ours(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
     return {OURS: known[chosen(budget, case.total, case.cells)]} | found
 
 
-def rivals(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
+def rivals(case: Case, budget: Budget, seeds: int, *, sampler: bool = True) -> dict[str, FloatArray]:
     """All the others; the losses of raw draws are constant, as their expectation is closed form."""
-    entropy, uniform = _randomness(case, seeds)
+    entropy, uniform = randomness(case, seeds)
     found: dict[str, list[float]] = {}
 
     def add(name: str, probabilities: FloatArray) -> None:
@@ -174,7 +175,8 @@ def rivals(case: Case, budget: Budget, seeds: int) -> dict[str, FloatArray]:
     for each in noisy_values:
         add("Ye", _normalised(np.maximum(each, scale)))
         add("Foulds", _normalised(np.maximum(generator.standard_gamma(np.maximum(each, 0.0) + 1.0), 1e-300)))
-    found["Bernstein"] = _bernstein_sheldon(case, noisy_values, scale)
+    if sampler:
+        found["Bernstein"] = _bernstein_sheldon(case, noisy_values, scale)
     constant = {name: np.full(seeds, value) for name, value in raw_draws(case, budget).items()}
     return constant | {name: np.array(values) for name, values in found.items()}
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, can_be_read_again, count
+from .counting import Progress, Query, can_be_read_again, count
 from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
@@ -282,6 +282,8 @@ def fit_tables(
     released once more and with which weights. Noisy sums are left to the caller.
     """
     names = [tuple(columns) for columns in tables]
+    if neighbours == "replace-one" and rows_per_person is None:
+        _check_size_is_public(source)
     randomness = entropy_from(entropy)
     needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {
@@ -333,6 +335,16 @@ def fit_tables(
         spread = look.spread(list(weights.values()))
         releases += _draw(again, spread, plan.guarantee, schema, estimate, randomness, "second look at table")
     return Fit(releases=releases, _payment=payment)
+
+
+def _check_size_is_public(source: Any) -> None:
+    """Replace-one publishes the number of rows; a query that selects rows by their values would leak through it."""
+    if isinstance(source, Query) and source.may_select and not source.public_size:
+        raise PrivacyError(
+            "Under replace-one the number of rows is public, but this query may select rows by their values, so that "
+            "one record can change it. Use neighbours='add-remove' (--neighbours add-remove); or, if the number is "
+            "public knowledge, declare it with Query(..., public_size=True) (--public-size)."
+        )
 
 
 def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:

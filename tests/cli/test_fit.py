@@ -42,6 +42,20 @@ def test_every_source_gives_the_same_seeded_release(work, simplexdp, source):
     assert Release.read("c.json").private
 
 
+def test_a_query_that_selects_rows_needs_a_private_or_a_declared_size(work, simplexdp):
+    some = ("--sql", "SELECT * FROM 'rows.parquet' WHERE smoker = 'no'")
+    refused = simplexdp(*DISTRIBUTION, *some, "--out", "a.json")
+    assert refused.code != 0
+    assert "add-remove" in refused.err
+    assert "--public-size" in refused.err
+    assert not Path("a.json").exists()
+    assert simplexdp(*DISTRIBUTION, *some, "--neighbours", "add-remove", "--out", "a.json").code == 0
+    assert Release.read("a.json").total is None
+    assert simplexdp(*DISTRIBUTION, *some, "--public-size", "--out", "b.json").code == 0
+    assert Release.read("b.json").private
+    assert simplexdp(*DISTRIBUTION, "rows.parquet", "--public-size", "--out", "c.json").code != 0
+
+
 def test_json_says_what_was_written(work, simplexdp):
     ran = simplexdp(*DISTRIBUTION, "rows.parquet", "--out", "out.json", "--json", "--seed", 1)
     assert ran.code == 0

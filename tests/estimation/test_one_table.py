@@ -117,7 +117,7 @@ def enumerated_means(noisy: NoisyCounts) -> tuple[np.ndarray, np.ndarray]:
         return (-math.sqrt(2) * distance if noisy.noise == "laplace" else -0.5 * distance**2).sum(axis=-1)
 
     joint = np.zeros(len(tables))
-    for shape, weight in zip(few.SHAPES, few.shape_weights(cells), strict=True):
+    for shape, weight in zip(few.SHAPES, few.model_weights(cells)[:-1], strict=True):
         if np.isinf(shape):
             log_prior = gammaln(total + 1) - gammaln(tables + 1).sum(axis=1) - total * math.log(cells)
         else:

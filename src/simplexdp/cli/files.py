@@ -39,6 +39,8 @@ def source_from(
     database: str | None = None,
     form: str | None = None,
     delimiter: str | None = None,
+    *,
+    public_size: bool = False,
 ) -> Any:
     """The source that arguments and options name: files, or a query."""
     if bool(files) == (sql is not None):
@@ -46,7 +48,9 @@ def source_from(
     if sql is not None:
         if form or delimiter:
             raise InvalidArgument("--format and --delimiter", "left out with --sql")
-        return Query(sql, database)
+        return Query(sql, database, public_size)
+    if public_size:
+        raise InvalidArgument("--public-size", "left out without --sql", hint="The number of rows of files is public.")
     return Files(list(files or ()), form, delimiter)
 
 

@@ -41,6 +41,7 @@ from .options import (
     Order,
     OutFile,
     Person,
+    PublicSize,
     RowsPerPerson,
     SchemaFile,
     Seed,
@@ -93,6 +94,7 @@ def request(
     person: Person = None,
     sql: Sql = None,
     database: Database = None,
+    public_size: PublicSize = False,
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
     seed: Seed = None,
@@ -115,7 +117,7 @@ def request(
         "entropy": seed,
     }
     return Request(
-        rows=source_from(source, sql, database, file_format, delimiter),
+        rows=source_from(source, sql, database, file_format, delimiter, public_size=public_size),
         schema=Schema.read(schema),
         settings=settings,
         persons={"rows_per_person": rows_per_person, "person": person},

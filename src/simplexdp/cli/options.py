@@ -48,6 +48,9 @@ Database = Annotated[
     str | None,
     typer.Option(help="A PostgreSQL URI for --sql.", envvar="SIMPLEXDP_DATABASE", show_envvar=True),
 ]
+PublicSize = Annotated[
+    bool, typer.Option("--public-size", help="The number of rows that --sql selects is public knowledge.")
+]
 FileFormat = Annotated[str | None, typer.Option("--format", help="parquet, csv or json, if the ending does not tell.")]
 Delimiter = Annotated[str | None, typer.Option(help="Of CSV files; a comma by default.")]
 Seed = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,11 @@ from ..errors import MissingExtra, SourceError
 from .source import Part, Request, Source, engine_errors
 
 _LABEL = "the query"
+_SELECTS = re.compile(
+    r"\b(where|having|qualify|join|group|distinct|limit|offset|fetch|top|union|intersect|except|sample|tablesample|unnest"
+    r"|explode|pivot|unpivot)\b",
+    re.IGNORECASE,
+)
 _FETCH = 1 << 14  # rows a DB-API cursor hands over at once; they are Python objects, so keep them few
 
 
@@ -23,13 +29,24 @@ class Query:
         sql: the statement; select only the columns that are needed.
         connection: a PostgreSQL URI, an ADBC or other DB-API connection, a DuckDB connection, or None for
             DuckDB in memory (where `SELECT ... FROM 'rows/*.parquet'` reads files).
+        public_size: declares that the number of rows it gives is public although it may select among them. Under
+            replace-one that number is published, so a query that selects is refused without this.
+
+    >>> Query("SELECT * FROM 'rows.parquet' WHERE age < 90").may_select
+    True
     """
 
     sql: str
     connection: Any = None
+    public_size: bool = False
 
     def __repr__(self) -> str:
         return f"Query({self.sql!r})"  # a URI may hold a password
+
+    @property
+    def may_select(self) -> bool:
+        """Whether one record may change the number of rows: a word of SQL says so, were it in a text or a name."""
+        return _SELECTS.search(self.sql) is not None
 
 
 def open_query(query: Query, request: Request) -> Source:

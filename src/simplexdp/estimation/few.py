@@ -146,8 +146,42 @@ def _between(lower: FloatArray, upper: FloatArray, shape: float, mean: float) ->
     return mass
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FewModels:
+    """What each model says: one for each shape, and last that all counts are the same.
+
+    Args:
+        lattice: where the counts live.
+        weights: posterior of each count on its lattice, one block for each shape.
+        means: of each count under each model.
+        squares: means of the squares.
+        log_evidence: of each model, without its prior weight.
+    """
+
+    lattice: Lattice
+    weights: FloatArray
+    means: FloatArray
+    squares: FloatArray
+    log_evidence: FloatArray
+
+
 def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior] | None:
     """Posterior mean and standard deviation of every (flat) count, and the posterior for intervals."""
+    models = few_models(noisy)
+    if models is None:
+        return None
+    log_weights = models.log_evidence + np.log(model_weights(noisy.size))
+    model = _normalised(log_weights)[0]
+    mean = model @ models.means
+    variance = model @ models.squares - mean**2
+    # Intervals do without the laws under which all cells are alike: they must hold where that is true but for a little.
+    uneven = _normalised(log_weights[:-2])[0]
+    posterior = FewPosterior(lattice=models.lattice, weights=np.einsum("k,kij->ij", uneven, models.weights[:-1]))
+    return mean, np.sqrt(np.maximum(variance, 0.0)), posterior
+
+
+def few_models(noisy: NoisyCounts) -> FewModels | None:
+    """Every model's posterior, or None if that takes too many points."""
     law = likelihood_of(noisy.values.ravel(), noisy)
     lattice = lattice_for(noisy, law)
     if lattice is None:
@@ -155,9 +189,8 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
     total = noisy.likely_total
     mean = total / noisy.size
     counts = np.asarray(lattice.index * lattice.step, dtype=np.float64)
-    log_likelihood = law.log_at(counts)
     masses = [log_prior_mass(lattice, float(shape), mean) for shape in SHAPES]
-    log_joint = np.array([mass for mass, _ in masses]) + log_likelihood
+    log_joint = np.array([mass for mass, _ in masses]) + law.log_at(counts)
     if noisy.total is None:
         weights, log_evidence = _independent(log_joint)
     else:
@@ -166,32 +199,22 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
         log_evidence -= math.log(lattice.step) + np.array(
             [float(_log_negative_binomial(np.array(total), shape * noisy.size, total)) for shape in SHAPES]
         )
-    log_model = np.append(log_evidence + np.log(shape_weights(noisy.size)), _equal_evidence(law, mean))
-    model = np.exp(log_model - log_model.max())
-    model /= model.sum()
     inside = np.array([mean_at_zero for _, mean_at_zero in masses])
     at = np.where(counts == 0, inside[:, None, None], counts)
-    means = (weights * at).sum(axis=2)
-    squares = (weights * at**2).sum(axis=2)
-    posterior_mean = model[:-1] @ means + model[-1] * mean
-    variance = model[:-1] @ squares + model[-1] * mean**2 - posterior_mean**2
-    # Intervals do without the laws under which all cells are alike: they must hold where that is true but for a little.
-    uneven = np.exp(log_model[:-2] - log_model[:-2].max())
-    blended = np.einsum("k,kij->ij", uneven / uneven.sum(), weights[:-1])
-    posterior = FewPosterior(lattice=lattice, weights=blended)
-    return posterior_mean, np.sqrt(np.maximum(variance, 0.0)), posterior
+    return FewModels(
+        lattice=lattice,
+        weights=weights,
+        means=np.vstack([(weights * at).sum(axis=2), np.full(noisy.size, mean)]),
+        squares=np.vstack([(weights * at**2).sum(axis=2), np.full(noisy.size, mean**2)]),
+        log_evidence=np.append(log_evidence, float(law.log_at(np.full((1, 1), mean)).sum())),
+    )
 
 
-def shape_weights(cells: int) -> FloatArray:
-    """Hyper-prior weights of the shapes."""
+def model_weights(cells: int) -> FloatArray:
+    """Prior weights of the shapes and of "all counts equal"."""
     spread = LOG_SHAPE_SD * (1 - 1 / cells) ** 2
     finite = np.exp(-0.5 * (np.log(SHAPES[:-1]) / spread) ** 2)
-    return np.append(finite / finite.sum() * (1 - POISSON_WEIGHT), POISSON_WEIGHT)
-
-
-def _equal_evidence(law: Likelihood, mean: float) -> float:
-    """Log-evidence of "all counts are the same"."""
-    return float(law.log_at(np.full((1, 1), mean)).sum()) + math.log(EQUAL_WEIGHT)
+    return np.concatenate([finite / finite.sum() * (1 - POISSON_WEIGHT), [POISSON_WEIGHT, EQUAL_WEIGHT]])
 
 
 def _normalised(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
