@@ -13,7 +13,8 @@ from scipy import special, stats
 
 from simplexdp.estimation import NoisyCounts
 from simplexdp.estimation.beta import NARROW, STRENGTHS, Proportions, beta_posterior
-from simplexdp.estimation.network import estimate_network, no_interaction
+from simplexdp.estimation.margins import no_interaction
+from simplexdp.estimation.network import estimate_network
 from simplexdp.estimation.network_tables import NetworkTables
 from simplexdp.estimation.overlapping import OverlappingTables
 
