@@ -13,7 +13,8 @@ from scipy import special, stats
 
 from simplexdp.estimation import NoisyCounts
 from simplexdp.estimation.beta import NARROW, STRENGTHS, Proportions, beta_posterior
-from simplexdp.estimation.network import estimate_network, no_interaction
+from simplexdp.estimation.margins import half_raked, no_interaction
+from simplexdp.estimation.network import estimate_network
 from simplexdp.estimation.network_tables import NetworkTables
 from simplexdp.estimation.overlapping import OverlappingTables
 
@@ -263,6 +264,39 @@ def test_parents_that_do_not_interact_are_told_together() -> None:
     product = first[:, None] * (second / marginal)[None]
     product /= product.sum(axis=2, keepdims=True)
     assert np.abs(product - truth).max() > 0.02  # what counts twice is far from it
+
+
+def test_raking_halves_the_way_to_the_margins() -> None:
+    """One parent: the log of what is missing halves in every round, but for the change of the row sums."""
+    rng = np.random.default_rng(6)
+    rows, count = rng.dirichlet(np.ones(4), 5), rng.gamma(2.0, 50.0, 5)
+    margin = (count @ rows / count.sum() * [0.9, 1.1, 1.05, 0.95])[None]
+    margin /= margin.sum()
+
+    def missing(found: NDArray[np.float64]) -> float:
+        return float(np.abs(np.log(margin[0] / (count @ found / count.sum()))).max())
+
+    once, often = (half_raked(rows, count, [margin], rounds) for rounds in (1, 12))
+    np.testing.assert_allclose(once.sum(axis=1), 1, rtol=1e-12)
+    assert 0.4 * missing(rows) < missing(once) < 0.65 * missing(rows)
+    assert missing(often) < 0.01 * missing(rows)
+    np.testing.assert_allclose(half_raked(rows, count, [(count @ rows / count.sum())[None]], 3), rows, rtol=1e-12)
+
+
+def test_values_of_small_rows_are_not_lost() -> None:
+    """A value with a tenth of two small rows and nearly nothing of the whole keeps most of its share; 20 draws."""
+    counts = np.array([[0.0, 2560.0, 310.0, 90.0], [24_900.0, 0.0, 0.0, 0.0], [0.0, 600.0, 230.0, 95.0]])
+    exact = {("p", "x"): counts, ("p",): counts.sum(axis=1), ("x",): counts.sum(axis=0)}
+    kept = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        tables = {
+            columns: NoisyCounts(values=values + rng.normal(0, 30.0, values.shape), variance=900.0, total=counts.sum())
+            for columns, values in exact.items()
+        }
+        found = estimate_network([("p", ()), ("x", ("p",))], tables)["x"]
+        kept.append(float(counts.sum(axis=1) @ found[:, 3]) / 185)
+    assert 0.85 < np.mean(kept) < 1.1
 
 
 def test_a_parent_that_repeats_another_adds_nothing() -> None:
