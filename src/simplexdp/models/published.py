@@ -92,6 +92,10 @@ def _bodies() -> dict[str, dict[str, Any]]:
                 "conditionals": {"type": "array", "items": {"type": "array", "items": _NUMBERS}},
                 "weights": _NUMBERS,
                 "biases": _NUMBERS,
+                "schema": {
+                    "oneOf": [{"type": "null"}, {"$ref": "#/$defs/schema"}],
+                    "description": "of the model, where tables were released over merged bins of it",
+                },
             }
         ),
         "bayesian-network": _object(
