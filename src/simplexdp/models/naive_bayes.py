@@ -288,7 +288,7 @@ class NaiveBayesModel(Document):
                 weights=np.array(body["weights"], dtype=np.float64),
                 biases=np.array(body["biases"], dtype=np.float64),
                 method=body["method"],
-                declared=None if body["schema"] is None else Schema.from_json(json.dumps(body["schema"])),
+                declared=None if body.get("schema") is None else Schema.from_json(json.dumps(body["schema"])),
             )
 
 

@@ -96,7 +96,8 @@ def _bodies() -> dict[str, dict[str, Any]]:
                     "oneOf": [{"type": "null"}, {"$ref": "#/$defs/schema"}],
                     "description": "of the model, where tables were released over merged bins of it",
                 },
-            }
+            },
+            optional=("schema",),
         ),
         "bayesian-network": _object(
             {
