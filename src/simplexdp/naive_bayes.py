@@ -30,10 +30,12 @@ from .pipeline import LedgerLike, fit_tables
 from .planning import Calibration, MechanismName, Split
 from .reweighting import Scores, reweighted, round_shares
 from .sampling.entropy import Entropy, entropy_from
-from .schema import Schema
+from .schema import Numeric, Schema, merged
 
 LEAST_FEATURES = 4
 """With fewer there is nothing to choose between in a second look."""
+FEWER_BINS = ((2.0, 4), (10.0, 6))
+"""Where the average cell of a table has fewer records than this many times the noise, it gets so many bins."""
 CLASS_LOSS, LEAST_FOR_CLASSES, MOST_FOR_CLASSES = 0.015, 0.02, 0.9
 """The loss of the class probabilities to aim for, and the least and the most of a second look that goes to them."""
 
@@ -52,6 +54,7 @@ def fit_naive_bayes(
     split: Split | Literal["auto"] = "auto",
     reweight: bool = True,
     second_look: bool = True,
+    merge_bins: bool = True,
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
@@ -81,6 +84,9 @@ def fit_naive_bayes(
         second_look: release the tables at half of their budget or less, then once more with the rest going to those
             that say most about the class, and to the classes alone where they need it; with Gaussian noise, four
             features or more and "posterior-mean".
+        merge_bins: release neighbouring bins of numeric columns together where public facts say that the noise hides
+            what single bins say; with "posterior-mean" and a public number of records. The model is over the declared
+            bins all the same.
         entropy: None for the operating system's; a number makes a repeatable fit that is not private.
         rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
         person: the column that names the person.
@@ -110,7 +116,14 @@ def fit_naive_bayes(
         looks: list[tuple[ExtraKind, float]] = [("tables", share)] if look_again else []
         return [*looks, *rounds]
 
-    parts: Split = split if split != "auto" else auto_split(schema, names, target) if exact else "equal"
+    def coarse(total: float | None) -> Schema:
+        return coarse_schema(schema, names, target, budget, total) if merge_bins and exact else schema
+
+    def shares(total: float | None) -> Split:
+        if split != "auto":
+            return split
+        return auto_split(coarse(total), names, target) if exact else "equal"
+
     fit = fit_tables(
         source,
         schema,
@@ -120,7 +133,7 @@ def fit_naive_bayes(
         calibration=calibration,
         estimate=estimate,
         neighbours=neighbours,
-        split=parts,
+        split=shares,
         entropy=randomness,
         rows_per_person=rows_per_person,
         person=person,
@@ -130,12 +143,14 @@ def fit_naive_bayes(
         description=f"naive Bayes for {target}",
         extras=extras,
         second_look=lambda first, sigma: look_weights(first, sigma, target),
+        coarsen=coarse,
     )
-    model = NaiveBayesModel.from_releases(fit.releases, target, method=estimate)
+    declared = declared_schema(fit.releases, schema)
+    model = NaiveBayesModel.from_releases(fit.releases, target, method=estimate, declared=declared)
     sums = [m for m in model.guarantee.mechanisms if isinstance(m, NoisySum)]
     if not sums:
         return fit.publish(model)
-    tables = Tables.of(fit.releases, target)
+    tables = Tables.of(fit.releases, target, declared)
     weights, biases = reweighted(
         Scores.of(tables.strata, tables.classes, tables.total),
         float(model.weights[0]),
@@ -177,6 +192,35 @@ def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tu
 def class_precision(total: float, classes: int) -> float:
     """The precision 1/v of the class counts at which the relative loss of their shares, J²v/(2N² ln J), is the aim."""
     return classes**2 / (2 * CLASS_LOSS * math.log(classes) * total**2) if classes > 1 else 0.0
+
+
+def coarse_schema(
+    schema: Schema, features: Sequence[str], target: str, budget: Budget | None, total: float | None
+) -> Schema:
+    """The schema that tables are released in, with the bins merged to the fewer the less of a cell is above the noise.
+
+    The sum of c noisy bins has c times the variance of one; merged before the noise, they have that of one. A replaced
+    record moves two cells of a table either way. Only public facts decide: the number of records, the budget, and what
+    is declared.
+    """
+    if budget is None or not total:
+        return schema
+    noise = noise_scale(budget, len(features))
+    fewer: list[Numeric] = []
+    for column in (schema[name] for name in features):
+        signal = total / (column.size * schema[target].size * noise)
+        bins = next((bins for most, bins in FEWER_BINS if signal < most), None)
+        if isinstance(column, Numeric) and bins is not None:
+            fewer.append(merged(column, bins))
+    return schema.replace(*fewer)
+
+
+def declared_schema(releases: Sequence[Release], schema: Schema) -> Schema | None:
+    """The declared columns of a model, if tables were released over merged bins of them."""
+    released = [column for release in releases for column in release.schema or ()]
+    if all(column.size == schema[column.name].size for column in released):
+        return None
+    return schema.select(dict.fromkeys(column.name for column in released))
 
 
 def auto_split(schema: Schema, features: Sequence[str], target: str) -> list[float]:

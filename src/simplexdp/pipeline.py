@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ._version import __version__
@@ -28,7 +29,7 @@ from .numerics.roots import largest_that_fits
 from .planning import Calibration, MechanismName, Plan, Split, SplitRule, plan_tables
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
-from .schema import Quantiles, Schema
+from .schema import Quantiles, Schema, cell_map
 from .tables import CountTable, Unit
 
 Published = TypeVar("Published", bound=Document)
@@ -272,6 +273,7 @@ def fit_tables(
     description: str = "",
     extras: Callable[[float | None], Sequence[tuple[ExtraKind, float]]] | None = None,
     second_look: SecondLook | None = None,
+    coarsen: Callable[[float | None], Schema] | None = None,
 ) -> Fit:
     """Count all tables in one pass, pay, and draw them under one exactly composed guarantee.
 
@@ -280,6 +282,9 @@ def fit_tables(
     `extras` reserves budget for what follows the tables, given the public number of records; it is all in the
     guarantee. If that includes "tables", `second_look` says from the releases which tables, or margins of tables, are
     released once more and with which weights. Noisy sums are left to the caller.
+
+    `coarsen` gives the schema that the tables are released in, from the public number of records: that of the source
+    with some bins merged. A record is still in one cell of each table.
     """
     names = [tuple(columns) for columns in tables]
     if neighbours == "replace-one" and rows_per_person is None:
@@ -322,6 +327,10 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
         total = float(counted[0].private_counts().sum()) if public else None
+        if coarsen is not None:
+            released = coarsen(total)
+            counted = [_merged(table, schema, released) for table in counted]
+            schema = released
         parts = split(total) if callable(split) else split
         reserved = extras(total) if extras else ()
         shapes = [table.shape for table in counted]
@@ -345,6 +354,29 @@ def _check_size_is_public(source: Any) -> None:
             "one record can change it. Use neighbours='add-remove' (--neighbours add-remove); or, if the number is "
             "public knowledge, declare it with Query(..., public_size=True) (--public-size)."
         )
+
+
+def _merged(table: CountTable, schema: Schema, released: Schema) -> CountTable:
+    """The counts over the merged cells of another schema. **Private** like the table."""
+    counts = table.private_counts()
+    for axis, name in enumerate(table.columns):
+        if schema[name] == released[name]:
+            continue
+        places = cell_map(schema[name], released[name])
+        if places is None:
+            raise InvalidArgument("coarsen", f"a schema that merges bins of {name!r} and changes nothing else")
+        sums = np.zeros((released[name].size, *np.delete(counts.shape, axis)), dtype=counts.dtype)
+        np.add.at(sums, np.array(places), np.moveaxis(counts, axis, 0))
+        counts = np.moveaxis(sums, 0, axis)
+    if counts.shape == table.shape:
+        return table
+    return CountTable.from_array(
+        counts,
+        columns=table.columns,
+        unit=table.unit,
+        rows_per_person=table.rows_per_person,
+        is_private=table.is_private,
+    )
 
 
 def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:

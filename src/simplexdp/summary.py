@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import xlogy
@@ -88,6 +88,12 @@ def information(model: NaiveBayesModel | BayesianNetworkModel) -> dict[str, floa
             continue
         gained[node] = _mutual(weights, model.tables[node].reshape(weights.size, -1))
     return gained
+
+
+def merged_note(merged: Mapping[str, tuple[int, int]]) -> str:
+    """Which features were released with fewer cells than declared, in one line."""
+    names = ", ".join(f"{name} ({cells} of {declared} cells)" for name, (cells, declared) in merged.items())
+    return f"Bins that the noise would hide were merged before it: {names}."
 
 
 def nats(value: float) -> str:

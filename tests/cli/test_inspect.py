@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cli_support import BUDGET, contents
 
-from simplexdp import Release
+from simplexdp import Numeric, Release, Schema
 from simplexdp.errors import Infeasible
 
 KINDS = {"dist": "release", "nb": "naive-bayes", "bn": "bayesian-network"}
@@ -128,3 +128,16 @@ def test_refusals(trained, simplexdp, arguments):
     assert ran.err.startswith("simplexdp: ")
     assert ran.err.count("\n") == 1
     assert contents(trained) == before
+
+
+def test_merged_bins_are_named(work, simplexdp):
+    Schema.of(x=Numeric(range(11)), y=["no", "yes"]).write("bins.yaml")
+    Path("bins.csv").write_text("x,y\n" + "".join(f"{i % 10},{'yes' if i % 3 else 'no'}\n" for i in range(200)))
+    fit = ("fit", "nb", "bins.csv", "--schema", "bins.yaml", "--target", "y", "--epsilon", 0.01, "--order", 5)
+    assert simplexdp(*fit, "--out", "few.json").code == 0
+    assert simplexdp(*fit, "--no-merge-bins", "--out", "all.json").code == 0
+    assert "x (4 of 10 cells)" in " ".join(simplexdp("inspect", "few.json").out.split())
+    assert simplexdp("inspect", "few.json", "--json").data["released_cells"] == {"x": 4}
+    assert "merged" not in simplexdp("inspect", "all.json").out
+    assert simplexdp("predict", "few.json", "bins.csv", "--out", "p.csv").code == 0
+    assert simplexdp("audit", "few.json", "--draws", 2000).code == 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from cli_support import BUDGET
 
-from simplexdp import Budget, plan
+from simplexdp import Budget, Numeric, Schema, plan
 
 
 def test_the_plan_of_the_library_as_json(work, simplexdp):
@@ -59,3 +59,16 @@ def test_refusals(work, simplexdp, arguments):
     assert ran.out == ""
     assert ran.err.startswith("simplexdp: ")
     assert ran.err.count("\n") == 1
+
+
+def test_a_plan_merges_bins_as_a_fit_does(work, simplexdp):
+    schema = Schema.of(age=Numeric(range(0, 101, 10)), ill=["no", "yes"])
+    schema.write("bins.yaml")
+    asked = ("plan", "--schema", "bins.yaml", "--target", "ill", "--epsilon", 0.001, "--order", 5, "--total", 8000)
+    ran = simplexdp(*asked)
+    assert ran.code == 0
+    assert "age (6 of 10 cells)" in " ".join(ran.out.split())
+    assert simplexdp(*asked, "--json").data["tables"][0]["cells"] == 12
+    assert simplexdp(*asked, "--no-merge-bins", "--json").data["tables"][0]["cells"] == 20
+    assert simplexdp(*asked, "--neighbours", "add-remove", "--json").data["tables"][0]["cells"] == 20
+    assert simplexdp(*asked, "--estimate", "clip", "--json").data["tables"][0]["cells"] == 20

@@ -156,11 +156,15 @@ def nb(
     second_look: Annotated[
         bool, typer.Option(help="Draw the tables twice, the second time with less noise where they say most.")
     ] = True,
+    merge_bins: Annotated[
+        bool, typer.Option(help="Draw neighbouring bins together where public facts say that the noise hides each.")
+    ] = True,
 ) -> None:
     """Fit a naive Bayes classifier: one table of each feature and the class."""
     names = None if features is None else names_from("--features", features)
     asked.schema.select([target, *(names or ())])
-    own: dict[str, Any] = {"split": split_from(split), "reweight": reweight, "second_look": second_look}
+    own: dict[str, Any] = {"split": split_from(split), "reweight": reweight}
+    own |= {"second_look": second_look, "merge_bins": merge_bins}
 
     def fit(progress: Any) -> Published:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}

@@ -15,7 +15,7 @@ from ..models import Release
 from ..models.document import write_file
 from ..models.naive_bayes import NaiveBayesModel
 from ..report import model_report
-from ..summary import cell_labels, conditional_rows, information, nats, release_rows
+from ..summary import cell_labels, conditional_rows, information, merged_note, nats, release_rows
 from .files import Published, check_output, load
 from .options import Force, Json, print_json, print_table
 
@@ -76,6 +76,8 @@ def _show(found: Published, column: str | None, level: float, cells: int) -> Non
             gained[:cells],
             note="In the published model. --column NAME shows the table of a feature.",
         )
+        if found.merged_bins:
+            typer.echo(merged_note(found.merged_bins))
     else:
         gains = information(found)
         rows = [
@@ -111,6 +113,7 @@ def _as_data(kind: str, found: Published, level: float) -> dict[str, Any]:
         return data | {
             "target": found.target,
             "class_probabilities": found.class_probabilities.tolist(),
+            "released_cells": {name: cells for name, (cells, _) in found.merged_bins.items()},
             "features": {
                 name: {"information": value, "given_class": found.conditionals[found.features.index(name)].tolist()}
                 for name, value in information(found).items()

@@ -12,9 +12,10 @@ from ..budget import check_neighbours
 from ..errors import Infeasible, InvalidArgument
 from ..forecast import Forecast, smallest_epsilon, smallest_total
 from ..forecast import plan as forecast
-from ..naive_bayes import auto_split
+from ..naive_bayes import auto_split, coarse_schema
 from ..network import BayesianNetwork
 from ..schema import Schema
+from ..summary import merged_note
 from .fit import SPLITS, split_from
 from .graphs import read_graph
 from .options import (
@@ -59,6 +60,9 @@ def plan(
     target_kl: Annotated[
         float | None, typer.Option(help="Find the smallest ε, and the smallest number of records, for this loss.")
     ] = None,
+    merge_bins: Annotated[
+        bool, typer.Option(help="With --target: merge bins that the noise would hide, as fit does.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Forecast a release from public facts: sizes, noise, expected loss, and what other mechanisms would lose."""
@@ -73,16 +77,31 @@ def plan(
         "rows_per_person": rows_per_person,
     }
     declared = None if schema is None else Schema.read(schema)
-    tables, shares = _tables(cells, declared, columns, target, graph, total, settings)
-    settings |= {"schema": declared, "split": shares if split is None else split_from(split)}
+    released = declared
+    if target is not None and declared is not None and merge_bins:
+        released = _released(declared, target, total, settings)
+    tables, shares = _tables(cells, released, columns, target, graph, total, settings)
+    settings |= {"schema": released, "split": shares if split is None else split_from(split)}
     found = forecast(tables, total=total, **settings)
     goal = None if target_kl is None else _goal(target_kl, tables, total, settings)
     if as_json:
         print_json(_as_data(found, goal))
         return
     _show(found, goal)
+    if released is not None and declared is not None and released != declared:
+        sizes = {column.name: (released[column.name].size, column.size) for column in declared}
+        typer.echo(merged_note({name: (few, all_) for name, (few, all_) in sizes.items() if few != all_}))
     if declared is not None and declared.unresolved:
         typer.echo(f"Private quantiles ({', '.join(declared.unresolved)}) also cost budget; the noise will be larger.")
+
+
+def _released(schema: Schema, target: str, total: float | None, settings: dict[str, Any]) -> Schema:
+    """The schema that a naive Bayes fit would release its tables in."""
+    public = settings["neighbours"] == "replace-one" and settings["rows_per_person"] is None and not schema.unresolved
+    if not public or settings["estimate"] != "posterior-mean" or settings["mechanism"] == "none":
+        return schema
+    features = [name for name in schema.names if name != target]
+    return coarse_schema(schema, features, target, settings["budget"], total or 1000.0)
 
 
 def _tables(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from .beta import Proportions, beta_posteriors
@@ -40,6 +41,23 @@ class Strata:
     marginals: tuple[FloatArray, ...]
     reliability: tuple[FloatArray, ...]
     signal: tuple[FloatArray, ...]
+
+    def over(self, maps: Sequence[NDArray[np.intp] | None]) -> Strata:
+        """The same over finer values, alike within each of these: `maps` has the place of each finer value."""
+        places = [np.arange(m.size) if new is None else new for m, new in zip(self.marginals, maps, strict=True)]
+        shares = [
+            1 / np.bincount(place, minlength=m.size)[place] for m, place in zip(self.marginals, places, strict=True)
+        ]
+
+        def spread(parts: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+            return tuple(part[..., place] * share for part, place, share in zip(parts, places, shares, strict=True))
+
+        return Strata(
+            conditionals=spread(self.conditionals),
+            marginals=spread(self.marginals),
+            reliability=spread(self.reliability),
+            signal=tuple(part[:, place] for part, place in zip(self.signal, places, strict=True)),
+        )
 
 
 def estimate_strata(

@@ -78,6 +78,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         split: of the budget over the features: "auto" (about √cells; equal for Algorithm 1), "equal", "cells", weights.
         reweight: buy feature weights and class biases with 30 % of the budget where public facts say that it pays.
         second_look: release the tables twice, the second time with noise by what the first said about the class.
+        merge_bins: release neighbouring bins together where public facts say that the noise hides what single ones say.
         random_state: None draws from the operating system; anything else is repeatable and not private.
         ledger: charged before anything is drawn.
         dataset: the name that the ledger knows the data by.
@@ -108,6 +109,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         split: Split | Literal["auto"] = "auto",
         reweight: bool = True,
         second_look: bool = True,
+        merge_bins: bool = True,
         random_state: int | Entropy | np.random.RandomState | None = None,
         ledger: LedgerLike | None = None,
         dataset: str | None = None,
@@ -127,6 +129,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.split = split
         self.reweight = reweight
         self.second_look = second_look
+        self.merge_bins = merge_bins
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
@@ -207,6 +210,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             split=self.split,
             reweight=self.reweight,
             second_look=self.second_look,
+            merge_bins=self.merge_bins,
             entropy=_entropy(self.random_state),
             ledger=self.ledger,
             dataset=self.dataset,

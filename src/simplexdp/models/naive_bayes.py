@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from ..errors import InvalidArgument
 from ..estimation import Method, NoisyCounts, estimate
 from ..estimation.classes import class_estimate, pooled
 from ..estimation.strata import Strata, estimate_strata, temperature
-from ..schema import Schema
+from ..schema import Schema, cell_map
 from .certificate import Certificate, certify
 from .codes import cell_order
 from .document import Document, reading_body
@@ -37,14 +38,19 @@ class Tables:
     strata: Strata
 
     @classmethod
-    def of(cls, releases: Sequence[Release], target: str) -> Tables:
-        """Estimated from (feature, target) and (target,) tables together, at no budget."""
+    def of(cls, releases: Sequence[Release], target: str, schema: Schema | None = None) -> Tables:
+        """Estimated from (feature, target) and (target,) tables together, at no budget.
+
+        With a schema the conditional tables are over its cells, also where bins were released together.
+        """
         by_feature = _by_feature(releases)
         tables = list(by_feature.values())
         found = class_estimate(tables, [release.noisy for release in releases if release.columns == (target,)])
         total = found.noisy.likely_total
         counts, variances = found.probabilities * total, (found.standard_errors * total) ** 2
         strata = estimate_strata(tables, counts, variances, [_order(name, releases) for name in by_feature])
+        if schema is not None:
+            strata = strata.over([_places(name, releases, schema) for name in by_feature])
         return cls(classes=found.probabilities, total=total, strata=strata)
 
 
@@ -63,6 +69,8 @@ class NaiveBayesModel(Document):
         weights: w, one for each feature.
         biases: one for each class.
         method: how the parameters were estimated.
+        declared: the schema that codes and conditionals are in, where tables were released over merged bins of it;
+            None where it is that of the releases.
     """
 
     kind: ClassVar[str] = "naive-bayes"
@@ -74,6 +82,7 @@ class NaiveBayesModel(Document):
     weights: FloatArray
     biases: FloatArray
     method: Method = "posterior-mean"
+    declared: Schema | None = None
 
     def __post_init__(self) -> None:
         tables = {r.columns[0]: r for r in self.releases if len(r.columns) == 2}
@@ -84,7 +93,11 @@ class NaiveBayesModel(Document):
         if self.releases and not self.releases[0].guarantee.covers([release.mechanism for release in self.releases]):
             raise InvalidArgument("releases", "those that the guarantee paid for, and no others")
         classes = next(iter(tables.values())).values.shape[-1]
-        shapes = [(classes, r.values.shape[0]) for r in tables.values()]
+        cells = {name: r.values.shape[0] for name, r in tables.items()}
+        if self.declared is not None:
+            _check_merged(self.releases, self.declared)
+            cells = {name: self.declared[name].size for name in tables}
+        shapes = [(classes, cells[name]) for name in tables]
         if any(
             r.values.shape[::-1] != (classes, tables[r.columns[0]].values.shape[0])[: r.values.ndim]
             for r in self.releases
@@ -110,6 +123,7 @@ class NaiveBayesModel(Document):
         *,
         method: Method = "posterior-mean",
         calibrated: bool = True,
+        declared: Schema | None = None,
     ) -> NaiveBayesModel:
         """Estimate the parameters from the releases, at no budget.
 
@@ -119,14 +133,17 @@ class NaiveBayesModel(Document):
             method: "posterior-mean" shrinks every class towards the pooled marginal; the others act on each table
                 alone (see `simplexdp.estimate`).
             calibrated: with "posterior-mean", temper the scores by the data-free rule.
+            declared: with "posterior-mean", the schema of the model, where tables are over merged bins of it.
         """
         features = [r for r in releases if len(r.columns) == 2 and r.columns[1] == target]
         alone = [r for r in releases if r.columns == (target,)]
         if not features or len(features) + len(alone) != len(releases):
             raise InvalidArgument("releases", f"tables of one feature and {target!r}, in this order")
         beta = 1.0
+        if declared is not None and method != "posterior-mean":
+            raise InvalidArgument("declared", "left out without the estimate 'posterior-mean'")
         if method == "posterior-mean":
-            tables = Tables.of(releases, target)
+            tables = Tables.of(releases, target, declared)
             probabilities, conditionals = tables.classes, tables.strata.conditionals
             if calibrated:
                 beta = temperature(tables.strata, probabilities)
@@ -145,6 +162,7 @@ class NaiveBayesModel(Document):
             weights=np.full(len(conditionals), beta),
             biases=np.zeros(probabilities.size),
             method=method,
+            declared=declared,
         )
 
     # -- what it says ---------------------------------------------------------------------------------------------
@@ -172,6 +190,8 @@ class NaiveBayesModel(Document):
     @cached_property
     def schema(self) -> Schema | None:
         """Of the features and the class, where the releases have one."""
+        if self.declared is not None:
+            return self.declared.select([*self.features, self.target])
         columns: dict[str, Any] = {}
         for release in self.releases:
             if release.schema is None:
@@ -180,6 +200,14 @@ class NaiveBayesModel(Document):
         target = columns.pop(self.target)
         first = self.releases[0].schema
         return Schema([*columns.values(), target], origin=first.origin if first else "declared")
+
+    @property
+    def merged_bins(self) -> dict[str, tuple[int, int]]:
+        """Features whose bins were merged before the noise: how many cells were released, and how many are declared."""
+        if self.declared is None:
+            return {}
+        released = {r.columns[0]: r.values.shape[0] for r in self.releases if len(r.columns) == 2}
+        return {n: (cells, self.declared[n].size) for n, cells in released.items() if cells != self.declared[n].size}
 
     def certificate(self) -> Certificate:
         """What is promised, in words and as data."""
@@ -245,6 +273,7 @@ class NaiveBayesModel(Document):
             "conditionals": [conditional.tolist() for conditional in self.conditionals],
             "weights": self.weights.tolist(),
             "biases": self.biases.tolist(),
+            "schema": None if self.declared is None else json.loads(self.declared.to_json()),
         }
 
     @classmethod
@@ -259,6 +288,7 @@ class NaiveBayesModel(Document):
                 weights=np.array(body["weights"], dtype=np.float64),
                 biases=np.array(body["biases"], dtype=np.float64),
                 method=body["method"],
+                declared=None if body.get("schema") is None else Schema.from_json(json.dumps(body["schema"])),
             )
 
 
@@ -275,6 +305,29 @@ def _order(feature: str, releases: Sequence[Release]) -> NDArray[np.intp] | None
     """The order of the feature's cells, where its values have one."""
     schema = next(release.schema for release in releases if release.columns[0] == feature)
     return None if schema is None else cell_order(schema[feature])
+
+
+def _places(feature: str, releases: Sequence[Release], schema: Schema) -> NDArray[np.intp] | None:
+    """For each declared cell of a feature the released one that it is part of; None where they are the same."""
+    released = next(release.schema for release in releases if release.columns[0] == feature)
+    if released is None or released[feature] == schema[feature]:
+        return None
+    found = cell_map(schema[feature], released[feature])
+    if found is None:
+        raise InvalidArgument("releases", f"over the declared cells of {feature!r}, or over merged bins of it")
+    return np.array(found, dtype=np.intp)
+
+
+def _check_merged(releases: Sequence[Release], declared: Schema) -> None:
+    """Each release is over the declared columns, or over merged bins of them."""
+    for release in releases:
+        if release.schema is None or release.schema.origin != declared.origin:
+            raise InvalidArgument("releases", "with a schema of the same origin as the declared one")
+        for column in release.schema:
+            if cell_map(declared[column.name], column) is None:
+                raise InvalidArgument(
+                    "releases", f"over the declared cells of {column.name!r}, or over merged bins of it"
+                )
 
 
 def _raw_draw(release: Release, method: Method) -> bool:

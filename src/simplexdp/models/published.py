@@ -92,7 +92,12 @@ def _bodies() -> dict[str, dict[str, Any]]:
                 "conditionals": {"type": "array", "items": {"type": "array", "items": _NUMBERS}},
                 "weights": _NUMBERS,
                 "biases": _NUMBERS,
-            }
+                "schema": {
+                    "oneOf": [{"type": "null"}, {"$ref": "#/$defs/schema"}],
+                    "description": "of the model, where tables were released over merged bins of it",
+                },
+            },
+            optional=("schema",),
         ),
         "bayesian-network": _object(
             {
