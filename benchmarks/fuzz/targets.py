@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -260,8 +261,8 @@ def command(data: bytes) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    os.environ["SIMPLEXDP_DEBUG"] = "1"  # an unexpected error is raised, not told
-    assert run(arguments) in (0, 1, 2)
+    with patch.dict(os.environ, {"SIMPLEXDP_DEBUG": "1"}):  # an unexpected error is raised, not told
+        assert run(arguments) in (0, 1, 2)
 
 
 def _prepare(here: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from typing import Any
@@ -11,13 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy.integrate import quad
 
 from simplexdp import Budget, Categories, CellNumbers, NaiveBayes, Numeric, Schema
 from simplexdp.audit import audit_fit
 from simplexdp.errors import FormatError, InvalidArgument
 from simplexdp.estimation import NoisyCounts
-from simplexdp.estimation.classes import class_estimate
 from simplexdp.estimation.strata import estimate_strata, information
 from simplexdp.models.document import checksum
 from simplexdp.models.naive_bayes import NaiveBayesModel
@@ -218,34 +215,6 @@ def test_the_classifier_takes_the_option() -> None:
         made = NaiveBayes(budget=BUDGET, schema=SCHEMA, target="y", merge_bins=merge, random_state=1).fit(frame, labels)
         assert bool(made.model_.merged_bins) is merge
         assert made.predict_proba(frame).shape == (600, 2)
-
-
-@pytest.mark.parametrize(
-    ("values", "variance"),
-    [((490, 210), 5880), ((690, 10), 900), ((-300, 1000), 2500), ((710, -10), 4), ((4e4, -4e4), 90)],
-)
-def test_two_classes_have_a_uniform_prior(values: tuple[float, float], variance: float) -> None:
-    seen = NoisyCounts(values=np.array(values, dtype=float), variance=variance, total=700)
-    found = class_estimate([], [seen])
-    centre = (values[0] - values[1] + 700) / 2
-    mode = min(max(centre, 0), 700)
-
-    def density(count: float) -> float:
-        return float(np.exp(((mode - centre) ** 2 - (count - centre) ** 2) / variance))
-
-    width = min(np.sqrt(variance / 2), variance / 2 / max(abs(centre - mode), 1e-9))
-    points = sorted({min(max(mode + step * width, 0), 700) for step in (-30, -8, -2, 0, 2, 8, 30)})
-
-    def moment(power: int) -> float:
-        parts = itertools.pairwise(points)
-        return sum(quad(lambda n: (n / 700) ** power * density(n), low, high)[0] for low, high in parts)
-
-    moments = [moment(power) for power in range(3)]
-    mean = moments[1] / moments[0]
-    np.testing.assert_allclose(found.probabilities, [mean, 1 - mean], rtol=2e-3)
-    assert found.probabilities.min() > 0
-    error = np.sqrt(max(moments[2] / moments[0] - mean**2, 0))
-    np.testing.assert_allclose(found.standard_errors, error, rtol=5e-3)
 
 
 def test_a_model_refuses_bins_that_are_not_its_own() -> None:

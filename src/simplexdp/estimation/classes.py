@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from .one_table import Method, estimate
 from .values import Estimate, NoisyCounts
-
-_POINTS = 2000
-"""Points of the quadrature over the count of one of two classes."""
 
 
 def pooled(tables: Sequence[NoisyCounts]) -> NoisyCounts:
@@ -57,35 +53,4 @@ def class_estimate(
     tables: Sequence[NoisyCounts], alone: Sequence[NoisyCounts] = (), method: Method = "posterior-mean"
 ) -> Estimate:
     """Class probabilities with uncertainty from everything that was released about the classes."""
-    seen = pooled_classes(tables, alone)
-    if method == "posterior-mean" and seen.size == 2 and seen.total:
-        return _two_classes(seen, seen.total)
-    return estimate(seen, method)
-
-
-def _two_classes(seen: NoisyCounts, total: float) -> Estimate:
-    """The posterior mean of two shares under a uniform prior: a normal distribution cut at 0 and at the total.
-
-    Two classes are hardly ever equal, which is what the prior of other small tables takes to be likely, and two shares
-    alone cannot tell how unequal shares usually are.
-    """
-    first, second = (float(value) for value in seen.values)
-    # Given the total, only the difference speaks, and its noise is that of the two counts together.
-    deviation = math.sqrt((2 * seen.variance + seen.slope * total) / 4)
-    centre = (first - second + total) / 2
-    mode = min(max(centre, 0.0), total)
-    # Beyond this the density is e^−40 of that at the mode, which may be an end of the range.
-    outside = abs(centre - mode) / deviation
-    reach = deviation * 80 / (outside + math.sqrt(outside**2 + 80))
-    low, high = max(mode - reach, 0.0), min(mode + reach, total)
-    counts = low + (high - low) * (np.arange(_POINTS) + 0.5) / _POINTS
-    weights = np.exp(((mode - centre) ** 2 - (counts - centre) ** 2) / (2 * deviation**2))
-    weights /= weights.sum()
-    share = float(weights @ counts) / total
-    error = math.sqrt(float(weights @ (counts / total - share) ** 2))
-    return Estimate(
-        probabilities=np.array([share, float(weights @ (total - counts)) / total]),
-        standard_errors=np.array([error, error]),
-        name="posterior-mean",
-        noisy=seen,
-    )
+    return estimate(pooled_classes(tables, alone), method)
