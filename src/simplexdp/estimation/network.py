@@ -28,6 +28,8 @@ from .values import FloatArray, NoisyCounts
 
 MARGINAL_CENTRE, MARGINAL_SPREAD = 0.4, 1.0
 """ln(τ / cells) of a single column is about normal with this centre (as a factor) and deviation: usually uneven."""
+SINGLE_TABLE_SHARE = 0.75
+"""Of the estimate of any single table in that of a column."""
 PAIR_UNIFORM_ODDS, CHAIN_UNIFORM_ODDS = 0.2, 0.03
 """Of rows around nothing at all, against rows around what fewer parents say."""
 OWN_MEAN_ROUNDS = 2
@@ -115,10 +117,10 @@ def estimate_network(
 
 
 def _marginal(known: OverlappingTables, node: str) -> FloatArray:
-    """The distribution of one node, as a table of one row: the average under two priors.
+    """The distribution of one node, as a table of one row: a mean under two priors.
 
-    One is a Dirichlet around the uniform distribution; the other is learnt from the cells, as for any single table,
-    and finds that most of them are alike. Each is the better one for some columns.
+    One is a Dirichlet around the uniform distribution, usually uneven; the other is that of any single table, and the
+    better one for most columns.
     """
     alone = known.marginal([node])
     rows = learn_rows(
@@ -130,7 +132,7 @@ def _marginal(known: OverlappingTables, node: str) -> FloatArray:
         ((1.0, strengths(alone.size, MARGINAL_CENTRE, MARGINAL_SPREAD)),),
         MARGINAL_FLOOR,
     )
-    return (rows.values + estimate(alone).probabilities) / 2
+    return (1 - SINGLE_TABLE_SHARE) * rows.values + SINGLE_TABLE_SHARE * estimate(alone).probabilities
 
 
 def _conditional(
