@@ -15,9 +15,9 @@ from benchmarks.utility.table import OURS, Losses, Row, geometric_mean, read, wr
 from simplexdp import Budget
 
 
-def one_cell() -> list[Row]:
-    paper = next(case for case in cases(quick=True) if case.name.startswith("paper"))
-    return list(cell(paper, Budget(epsilon=1.0, delta=1e-5), 8))
+def one_cell(name: str = "paper") -> list[Row]:
+    case = next(case for case in cases(quick=True) if case.name.startswith(name))
+    return list(cell(case, Budget(epsilon=1.0, delta=1e-5), 8))
 
 
 def test_a_cell_of_the_table_survives_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,3 +48,15 @@ def test_losses_are_arranged_by_method_and_cell() -> None:
     assert table.of_method("x").tolist() == [2.0]
     assert geometric_mean(table.of_method("x") / table.of_method("y")) == pytest.approx(2.0)
     assert geometric_mean(np.array([4.0, 1.0, math.nan])) == pytest.approx(2.0)
+
+
+def test_the_tables_of_the_docs_come_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "table.csv"
+    both = one_cell(), one_cell("Mendel")
+    write([row for rows in both for row in rows], path)
+    main(["--read", str(path), "--markdown"])
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line for line in lines if line.startswith("| Algorithm 1 of the paper")]
+    ratios = [found[OURS] / found["Algorithm 1"] for found in ({row.method: row.loss for row in rows} for rows in both)]
+    assert float(line.split("|")[2]) == pytest.approx(math.prod(ratios) ** 0.5, rel=0.05)
+    assert float(line.split("|")[4]) == pytest.approx(ratios[1], rel=0.05)  # Mendel's peas are fresh

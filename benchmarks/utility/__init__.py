@@ -22,8 +22,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--part", action="append", choices=get_args(Part), help="repeatable; all by default")
     parser.add_argument("--out", type=Path, help="write the table as CSV")
     parser.add_argument("--read", type=Path, action="append", help="take the table from such a file, do not run")
+    parser.add_argument("--markdown", action="store_true", help="with --read: print the tables of the docs")
     options = parser.parse_args(argv)
     saved = [row for path in options.read or () for row in read(path)]
+    if options.markdown:
+        from .markdown import tables
+
+        print(*tables(saved), sep="\n")
+        return
     found: list[Row] = []
     for part in options.part or get_args(Part):
         began = time.perf_counter()

@@ -31,7 +31,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
     for key in keys:
         for row in rows:
             groups.setdefault(key(row), []).append(row)
-    groups["best > 1e-4"] = _that_matter(rows)  # elsewhere losses may be 0 in all seeds and make ratios extreme
+    groups["best > 1e-4"] = that_matter(rows)  # elsewhere losses may be 0 in all seeds and make ratios extreme
     return [
         "",
         "geometric mean of ours/method (share of cells where ours is no worse)",
@@ -51,7 +51,8 @@ def size_class(row: Row) -> str:
     return next(name for name, most in SIZES.items() if cells_of(row.case) <= most)
 
 
-def _that_matter(rows: Sequence[Row]) -> list[Row]:
+def that_matter(rows: Sequence[Row]) -> list[Row]:
+    """Those of cells in which the best other method loses more than 10⁻⁴."""
     table = Losses.of(rows)
     best = np.nanmin(np.array([table.of_method(method) for method in _others(table)]), axis=0)
     kept = {cell for cell, loss in zip(table.cells, best, strict=True) if loss > MATTERS}
