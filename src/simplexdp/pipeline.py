@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, Query, can_be_read_again, count
+from .counting import Progress, can_be_read_again, count, size_is_public
 from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
@@ -94,6 +94,8 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
+    if guarantee.total_is_public:
+        _check_size_is_public(all(table.total_is_public for table in tables))
     if guarantee.total_is_public and len({int(table.private_counts().sum()) for table in tables}) > 1:
         raise InvalidArgument(
             "tables",
@@ -196,7 +198,10 @@ def release(
         names = [f"axis {i}" for i in range(array.ndim)]
         table = CountTable.from_array(array, columns=names)
     rows = table.rows_per_person or 1
-    total = float(table.private_counts().sum()) if neighbours == "replace-one" and table.unit == "row" else None
+    total = None
+    if neighbours == "replace-one" and table.unit == "row":
+        _check_size_is_public(table.total_is_public)
+        total = float(table.private_counts().sum())
     plan = plan_tables(
         [table.columns],
         [table.shape],
@@ -288,7 +293,7 @@ def fit_tables(
     """
     names = [tuple(columns) for columns in tables]
     if neighbours == "replace-one" and rows_per_person is None:
-        _check_size_is_public(source)
+        _check_size_is_public(size_is_public(source))
     randomness = entropy_from(entropy)
     needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {
@@ -346,13 +351,14 @@ def fit_tables(
     return Fit(releases=releases, _payment=payment)
 
 
-def _check_size_is_public(source: Any) -> None:
+def _check_size_is_public(public: bool) -> None:
     """Replace-one publishes the number of rows; a query that selects rows by their values would leak through it."""
-    if isinstance(source, Query) and source.may_select and not source.public_size:
+    if not public:
         raise PrivacyError(
-            "Under replace-one the number of rows is public, but this query may select rows by their values, so that "
-            "one record can change it. Use neighbours='add-remove' (--neighbours add-remove); or, if the number is "
-            "public knowledge, declare it with Query(..., public_size=True) (--public-size)."
+            "Under replace-one the number of rows is public, but this query may select rows by their values (it has a "
+            "word such as WHERE, JOIN or DISTINCT), so that one record can change it. Use neighbours='add-remove' "
+            "(--neighbours add-remove); or, if the number is public knowledge, declare it with "
+            "Query(..., public_size=True) (--public-size)."
         )
 
 
