@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._version import __version__
 from .accounting import PrivacyLoss
@@ -96,12 +96,12 @@ def draw_tables(
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
     if guarantee.total_is_public:
         _check_size_is_public(all(table.total_is_public for table in tables))
-    if guarantee.total_is_public and len({int(table.private_counts().sum()) for table in tables}) > 1:
-        raise InvalidArgument(
-            "tables",
-            "of the same records: their totals differ",
-            hint="Under replace-one the total is published. Rows that only some tables count make it private.",
-        )
+        if len({int(table.private_counts().sum()) for table in tables}) > 1:
+            raise InvalidArgument(
+                "tables",
+                "of the same records: their totals differ",
+                hint="Under replace-one the total is published. Rows that only some tables count make it private.",
+            )
     return _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
 
 
@@ -201,7 +201,7 @@ def release(
     total = None
     if neighbours == "replace-one" and table.unit == "row":
         _check_size_is_public(table.total_is_public)
-        total = float(table.private_counts().sum())
+        total = _public_total(table, budget)
     plan = plan_tables(
         [table.columns],
         [table.shape],
@@ -331,7 +331,7 @@ def fit_tables(
     else:
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
-        total = float(counted[0].private_counts().sum()) if public else None
+        total = _public_total(counted[0], budget) if public else None
         if coarsen is not None:
             released = coarsen(total)
             counted = [_merged(table, schema, released) for table in counted]
@@ -362,6 +362,14 @@ def _check_size_is_public(public: bool) -> None:
         )
 
 
+def _public_total(table: CountTable, budget: Budget | None) -> float:
+    """The number of records, where it is public; nothing is paid for none, of which there is nothing to learn."""
+    total = float(table.private_counts().sum())
+    if not total and budget is not None:
+        raise InvalidArgument("counts", "of at least one record", hint="Nothing was charged or drawn.")
+    return total
+
+
 def _merged(table: CountTable, schema: Schema, released: Schema) -> CountTable:
     """The counts over the merged cells of another schema. **Private** like the table."""
     counts = table.private_counts()
@@ -376,13 +384,7 @@ def _merged(table: CountTable, schema: Schema, released: Schema) -> CountTable:
         counts = np.moveaxis(sums, 0, axis)
     if counts.shape == table.shape:
         return table
-    return CountTable.from_array(
-        counts,
-        columns=table.columns,
-        unit=table.unit,
-        rows_per_person=table.rows_per_person,
-        is_private=table.is_private,
-    )
+    return _remade(table, counts, table.columns)
 
 
 def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:
@@ -391,12 +393,19 @@ def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTabl
     if table.columns == columns:
         return table
     away = tuple(axis for axis, name in enumerate(table.columns) if name not in columns)
-    return CountTable.from_array(
-        table.private_counts().sum(axis=away),
-        columns=tuple(name for name in table.columns if name in columns),
+    left = tuple(name for name in table.columns if name in columns)
+    return _remade(table, table.private_counts().sum(axis=away), left)
+
+
+def _remade(table: CountTable, counts: NDArray[np.int64], columns: Sequence[str]) -> CountTable:
+    """Counts of the same records over other cells. **Private** like the table."""
+    return CountTable(
+        counts,
+        columns,
         unit=table.unit,
         rows_per_person=table.rows_per_person,
         is_private=table.is_private,
+        total_is_public=table.total_is_public,
     )
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from simplexdp import BayesianNetwork, Budget, NaiveBayes, Query, Schema, release, release_distribution
+from simplexdp import BayesianNetwork, Budget, Ledger, NaiveBayes, Query, Schema, release, release_distribution
 from simplexdp.counting import count, size_is_public
-from simplexdp.errors import PrivacyError
+from simplexdp.errors import InvalidArgument, PrivacyError
 
 SCHEMA = Schema.of(smoker=["no", "yes"], ill=["no", "yes"])
 BUDGET = Budget(epsilon=1, delta=1e-6)
@@ -47,6 +47,17 @@ def test_counted_tables_of_a_selection_are_released_under_add_remove(some: str) 
     assert rest.total_is_public
     assert not (rest + table).total_is_public
     assert release(table, budget=BUDGET, neighbours="add-remove").total is None
+
+
+def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db", budget=Budget(epsilon=20, delta=1e-5))
+    none = pa.table({"smoker": pa.array([], pa.string()), "ill": pa.array([], pa.string())})
+    paid: dict[str, Any] = {"budget": BUDGET, "ledger": ledger, "dataset": "patients"}
+    with pytest.raises(InvalidArgument, match="at least one record"):
+        release([0, 0], **paid)
+    with pytest.raises(InvalidArgument, match="at least one record"):
+        BayesianNetwork([("smoker", "ill")], SCHEMA, **paid).fit(none)
+    assert "patients" not in ledger.datasets
 
 
 @pytest.mark.parametrize(
