@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, can_be_read_again, count, size_is_public
+from .counting import Progress, Query, can_be_read_again, count, size_is_public
 from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
@@ -294,6 +294,12 @@ def fit_tables(
     names = [tuple(columns) for columns in tables]
     if neighbours == "replace-one" and rows_per_person is None:
         _check_size_is_public(size_is_public(source))
+    elif isinstance(source, Query) and source.may_cut:
+        raise PrivacyError(
+            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
+            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
+            "neighbours='replace-one' with rows as the unit."
+        )
     randomness = entropy_from(entropy)
     needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {

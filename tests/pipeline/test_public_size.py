@@ -49,6 +49,22 @@ def test_counted_tables_of_a_selection_are_released_under_add_remove(some: str) 
     assert release(table, budget=BUDGET, neighbours="add-remove").total is None
 
 
+@pytest.mark.parametrize("end", ["LIMIT 20", "limit 20 offset 5", "OFFSET 5", "FETCH FIRST 20 ROWS ONLY"])
+def test_a_number_of_rows_is_cut_under_replace_one_of_rows_only(some: str, end: str) -> None:
+    # Of [a, b, c] LIMIT 2 gives (a, b); without a it gives (b, c): two rows differ, and the noise is for one.
+    query = Query(f"{some.partition(' WHERE')[0]} {end}")
+    release_distribution(query, SCHEMA, ["ill"], budget=BUDGET)
+    with pytest.raises(PrivacyError, match="moves up"):
+        release_distribution(query, SCHEMA, ["ill"], budget=BUDGET, neighbours="add-remove")
+    with pytest.raises(PrivacyError, match="moves up"):
+        release_distribution(query, SCHEMA, ["ill"], budget=BUDGET, rows_per_person=2, person="smoker")
+
+
+def test_names_of_columns_do_not_cut() -> None:
+    assert not Query('SELECT "limit", top, t.offset, limits, t.limit FROM t').may_cut
+    assert Query("SELECT TOP 10 a FROM t").may_cut
+
+
 def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.db", budget=Budget(epsilon=20, delta=1e-5))
     none = pa.table({"smoker": pa.array([], pa.string()), "ill": pa.array([], pa.string())})

@@ -21,6 +21,7 @@ _SELECTS = re.compile(
     r"|ignore_errors)\b)",
     re.IGNORECASE,
 )
+_CUTS = re.compile(r"\b(?:limit\s+(?!from\b)[^\s,]|offset\s+\d|top\s*[\d(]|fetch\s+(?:first|next)\b)", re.IGNORECASE)
 _FETCH = 1 << 14  # rows a DB-API cursor hands over at once; they are Python objects, so keep them few
 
 
@@ -50,6 +51,11 @@ class Query:
     def may_select(self) -> bool:
         """Whether one record may change the number of rows: a word of SQL says so, were it in a text or a comment."""
         return _SELECTS.search(_QUOTED_NAME.sub(" ", self.sql)) is not None
+
+    @property
+    def may_cut(self) -> bool:
+        """Whether it may end after a number of rows, so that without one record another moves up."""
+        return _CUTS.search(_QUOTED_NAME.sub(" ", self.sql)) is not None
 
 
 def open_query(query: Query, request: Request) -> Source:
