@@ -201,7 +201,7 @@ def release(
     total = None
     if neighbours == "replace-one" and table.unit == "row":
         _check_size_is_public(table.total_is_public)
-        total = _public_total(table, budget)
+        total = _public_total(table.private_counts(), budget)
     plan = plan_tables(
         [table.columns],
         [table.shape],
@@ -337,7 +337,7 @@ def fit_tables(
     else:
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
-        total = _public_total(counted[0], budget) if public else None
+        total = _public_total(counted[0].private_counts(), budget) if public else None
         if coarsen is not None:
             released = coarsen(total)
             counted = [_merged(table, schema, released) for table in counted]
@@ -368,9 +368,9 @@ def _check_size_is_public(public: bool) -> None:
         )
 
 
-def _public_total(table: CountTable, budget: Budget | None) -> float:
+def _public_total(counts: NDArray[np.int64], budget: Budget | None) -> float:
     """The number of records, where it is public; nothing is paid for none, of which there is nothing to learn."""
-    total = float(table.private_counts().sum())
+    total = float(counts.sum())
     if not total and budget is not None:
         raise InvalidArgument("counts", "of at least one record", hint="Nothing was charged or drawn.")
     return total
