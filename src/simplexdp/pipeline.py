@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, Query, can_be_read_again, count
+from .counting import Progress, Query, can_be_read_again, count, size_is_public
 from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
@@ -94,12 +94,14 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
-    if guarantee.total_is_public and len({int(table.private_counts().sum()) for table in tables}) > 1:
-        raise InvalidArgument(
-            "tables",
-            "of the same records: their totals differ",
-            hint="Under replace-one the total is published. Rows that only some tables count make it private.",
-        )
+    if guarantee.total_is_public:
+        _check_size_is_public(all(table.total_is_public for table in tables))
+        if len({int(table.private_counts().sum()) for table in tables}) > 1:
+            raise InvalidArgument(
+                "tables",
+                "of the same records: their totals differ",
+                hint="Under replace-one the total is published. Rows that only some tables count make it private.",
+            )
     return _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
 
 
@@ -196,7 +198,10 @@ def release(
         names = [f"axis {i}" for i in range(array.ndim)]
         table = CountTable.from_array(array, columns=names)
     rows = table.rows_per_person or 1
-    total = float(table.private_counts().sum()) if neighbours == "replace-one" and table.unit == "row" else None
+    total = None
+    if neighbours == "replace-one" and table.unit == "row":
+        _check_size_is_public(table.total_is_public)
+        total = _public_total(table.private_counts(), budget)
     plan = plan_tables(
         [table.columns],
         [table.shape],
@@ -288,7 +293,13 @@ def fit_tables(
     """
     names = [tuple(columns) for columns in tables]
     if neighbours == "replace-one" and rows_per_person is None:
-        _check_size_is_public(source)
+        _check_size_is_public(size_is_public(source))
+    elif isinstance(source, Query) and source.may_cut:
+        raise PrivacyError(
+            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
+            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
+            "neighbours='replace-one' with rows as the unit."
+        )
     randomness = entropy_from(entropy)
     needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {
@@ -326,7 +337,7 @@ def fit_tables(
     else:
         counted = count(source, schema, names, **bound)
         public = neighbours == "replace-one" and rows_per_person is None
-        total = float(counted[0].private_counts().sum()) if public else None
+        total = _public_total(counted[0].private_counts(), budget) if public else None
         if coarsen is not None:
             released = coarsen(total)
             counted = [_merged(table, schema, released) for table in counted]
@@ -346,14 +357,23 @@ def fit_tables(
     return Fit(releases=releases, _payment=payment)
 
 
-def _check_size_is_public(source: Any) -> None:
+def _check_size_is_public(public: bool) -> None:
     """Replace-one publishes the number of rows; a query that selects rows by their values would leak through it."""
-    if isinstance(source, Query) and source.may_select and not source.public_size:
+    if not public:
         raise PrivacyError(
-            "Under replace-one the number of rows is public, but this query may select rows by their values, so that "
-            "one record can change it. Use neighbours='add-remove' (--neighbours add-remove); or, if the number is "
-            "public knowledge, declare it with Query(..., public_size=True) (--public-size)."
+            "Under replace-one the number of rows is public, but this query may select rows by their values (it has a "
+            "word such as WHERE, JOIN or DISTINCT), so that one record can change it. Use neighbours='add-remove' "
+            "(--neighbours add-remove); or, if the number is public knowledge, declare it with "
+            "Query(..., public_size=True) (--public-size)."
         )
+
+
+def _public_total(counts: NDArray[np.int64], budget: Budget | None) -> float:
+    """The number of records, where it is public; nothing is paid for none, of which there is nothing to learn."""
+    total = float(counts.sum())
+    if not total and budget is not None:
+        raise InvalidArgument("counts", "of at least one record", hint="Nothing was charged or drawn.")
+    return total
 
 
 def _merged(table: CountTable, schema: Schema, released: Schema) -> CountTable:
@@ -370,13 +390,7 @@ def _merged(table: CountTable, schema: Schema, released: Schema) -> CountTable:
         counts = np.moveaxis(sums, 0, axis)
     if counts.shape == table.shape:
         return table
-    return CountTable.from_array(
-        counts,
-        columns=table.columns,
-        unit=table.unit,
-        rows_per_person=table.rows_per_person,
-        is_private=table.is_private,
-    )
+    return _remade(table, counts, table.columns)
 
 
 def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTable:
@@ -385,12 +399,19 @@ def _margin(tables: Sequence[CountTable], columns: tuple[str, ...]) -> CountTabl
     if table.columns == columns:
         return table
     away = tuple(axis for axis, name in enumerate(table.columns) if name not in columns)
-    return CountTable.from_array(
-        table.private_counts().sum(axis=away),
-        columns=tuple(name for name in table.columns if name in columns),
+    left = tuple(name for name in table.columns if name in columns)
+    return _remade(table, table.private_counts().sum(axis=away), left)
+
+
+def _remade(table: CountTable, counts: NDArray[np.int64], columns: Sequence[str]) -> CountTable:
+    """Counts of the same records over other cells. **Private** like the table."""
+    return CountTable(
+        counts,
+        columns,
         unit=table.unit,
         rows_per_person=table.rows_per_person,
         is_private=table.is_private,
+        total_is_public=table.total_is_public,
     )
 
 

@@ -37,15 +37,18 @@ class CountTable:
         fingerprint: names the declaration of these columns; only tables with the same one add up.
         is_private: False when the declaration was read off the sensitive data, so that nothing made from this
             table is private.
+        total_is_public: False when one record may change the number of rows that were counted, as a query that selects
+            among them makes it; the table is then released under add-remove only.
     """
 
-    __slots__ = ("_counts", "columns", "fingerprint", "is_private", "rows_per_person", "unit")
+    __slots__ = ("_counts", "columns", "fingerprint", "is_private", "rows_per_person", "total_is_public", "unit")
 
     columns: tuple[str, ...]
     unit: Unit
     rows_per_person: int | None
     fingerprint: str | None
     is_private: bool
+    total_is_public: bool
     _counts: NDArray[np.int64]
 
     def __init__(
@@ -57,6 +60,7 @@ class CountTable:
         rows_per_person: int | None = None,
         fingerprint: str | None = None,
         is_private: bool = True,
+        total_is_public: bool = True,
     ) -> None:
         if isinstance(columns, str):
             raise InvalidArgument("columns", "a sequence of column names, not one string", got=columns)
@@ -75,6 +79,7 @@ class CountTable:
         put(self, "rows_per_person", rows_per_person)
         put(self, "fingerprint", fingerprint)
         put(self, "is_private", bool(is_private))
+        put(self, "total_is_public", bool(total_is_public))
         put(self, "_counts", _checked(counts, names))
 
     @classmethod
@@ -122,6 +127,7 @@ class CountTable:
             rows_per_person=self.rows_per_person,
             fingerprint=self.fingerprint,
             is_private=self.is_private and other.is_private,
+            total_is_public=self.total_is_public and other.total_is_public,
         )
 
     def __radd__(self, other: object) -> CountTable:

@@ -155,6 +155,15 @@ def test_files_without_their_declaration_are_refused() -> None:
         NaiveBayesModel.from_releases(model.releases, "y", method="clip", declared=SCHEMA)
 
 
+def test_looks_at_other_bins_of_one_feature_are_refused() -> None:
+    model = fit()
+    releases = json.loads(model.to_json())["body"]["releases"]
+    second = next(each for each in releases[FEATURES:] if each["columns"][0] == "x0")
+    second["schema"]["columns"][0]["edges"] = [0.0, 2.0, 5.0, 9.0, 10.0]  # also bins of the declared ones, and as many
+    with pytest.raises(FormatError, match="same cells of 'x0'"):
+        NaiveBayesModel.from_json(_edited(model, releases=releases))
+
+
 def test_rounds_see_the_same_scores_over_either_cells() -> None:
     counts = np.array([[50.0, 10.0], [120.0, 60.0], [80.0, 140.0], [20.0, 90.0]])
     table = NoisyCounts(values=counts, variance=25.0, total=570)

@@ -98,9 +98,15 @@ def count(
             rows_per_person=rows_per_person,
             fingerprint=fingerprint,
             is_private=plan.is_private and (generator is None or getattr(entropy, "is_private", False)),
+            total_is_public=size_is_public(source),
         )
         for counts, columns, fingerprint in zip(arrays, plan.tables, plan.fingerprints, strict=True)
     ]
+
+
+def size_is_public(source: Any) -> bool:
+    """Whether one changed record leaves the number of rows as it is, as far as can be seen: not so for some queries."""
+    return not isinstance(source, database.Query) or source.public_size or not source.may_select
 
 
 def can_be_read_again(source: Any) -> bool:

@@ -13,11 +13,15 @@ from ..errors import MissingExtra, SourceError
 from .source import Part, Request, Source, engine_errors
 
 _LABEL = "the query"
+_QUOTED_NAME = re.compile(r"""(?<![^\s,.(])(["`])\w+\1(?![^\s,.;:)])""")
+# LIMIT, OFFSET and TOP with a number are not here: of a public number of rows they leave a public number.
 _SELECTS = re.compile(
-    r"\b(where|having|qualify|join|group|distinct|limit|offset|fetch|top|union|intersect|except|sample|tablesample|unnest"
-    r"|explode|pivot|unpivot)\b",
+    r"\b(?:limit\s*\(|sample\s+[\d.]|(?:(?:pre)?where|having|qualify|join|lateral|apply|group\s+by|distinct(?!\s+from\b)"
+    r"|with\s+ties|union|intersect|except|minus|using\s+sample|tablesample|unnest|explode|generate_series|(?:un)?pivot"
+    r"|ignore_errors)\b)",
     re.IGNORECASE,
 )
+_CUTS = re.compile(r"\b(?:limit\s+(?!from\b)[^\s,]|offset\s+\d|top\s*[\d(]|fetch\s+(?:first|next)\b)", re.IGNORECASE)
 _FETCH = 1 << 14  # rows a DB-API cursor hands over at once; they are Python objects, so keep them few
 
 
@@ -45,8 +49,13 @@ class Query:
 
     @property
     def may_select(self) -> bool:
-        """Whether one record may change the number of rows: a word of SQL says so, were it in a text or a name."""
-        return _SELECTS.search(self.sql) is not None
+        """Whether one record may change the number of rows: a word of SQL says so, were it in a text or a comment."""
+        return _SELECTS.search(_QUOTED_NAME.sub(" ", self.sql)) is not None
+
+    @property
+    def may_cut(self) -> bool:
+        """Whether it may end after a number of rows, so that without one record another moves up."""
+        return _CUTS.search(_QUOTED_NAME.sub(" ", self.sql)) is not None
 
 
 def open_query(query: Query, request: Request) -> Source:

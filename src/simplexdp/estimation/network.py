@@ -181,7 +181,8 @@ def _conditional(
                 count = totals.over(columns)[0].reshape(len(rows), sizes[parent])
                 together = no_interaction(rows, pairs[parent].values, marginal, count).reshape(-1, cells)
                 found = level(columns, base, together, uniform=CHAIN_UNIFORM_ODDS)
-                score = found.log_evidence - level(columns, base).log_evidence + gain[parent]
+                alone = level(columns, base).log_evidence if len(left) > 1 else 0.0  # the last one needs no score
+                score = found.log_evidence - alone + gain[parent]
                 if best is None or score > best[0]:
                     margins = rows[:, None], pairs[parent].values[None]
                     raked = half_raked(found.values.reshape(*count.shape, cells), count, margins, CHAIN_RAKING_ROUNDS)

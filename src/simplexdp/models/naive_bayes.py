@@ -15,7 +15,7 @@ from ..errors import InvalidArgument
 from ..estimation import Method, NoisyCounts, estimate
 from ..estimation.classes import class_estimate, pooled
 from ..estimation.strata import Strata, estimate_strata, temperature
-from ..schema import Schema, cell_map
+from ..schema import Column, Schema, cell_map
 from .certificate import Certificate, certify
 from .codes import cell_order
 from .document import Document, reading_body
@@ -92,6 +92,7 @@ class NaiveBayesModel(Document):
             raise InvalidArgument("releases", "made together, under one guarantee")
         if self.releases and not self.releases[0].guarantee.covers([release.mechanism for release in self.releases]):
             raise InvalidArgument("releases", "those that the guarantee paid for, and no others")
+        _check_columns(self.releases)
         classes = next(iter(tables.values())).values.shape[-1]
         cells = {name: r.values.shape[0] for name, r in tables.items()}
         if self.declared is not None:
@@ -316,6 +317,14 @@ def _places(feature: str, releases: Sequence[Release], schema: Schema) -> NDArra
     if found is None:
         raise InvalidArgument("releases", f"over the declared cells of {feature!r}, or over merged bins of it")
     return np.array(found, dtype=np.intp)
+
+
+def _check_columns(releases: Sequence[Release]) -> None:
+    """Releases that are pooled are over the same cells, and so are the classes of all tables."""
+    seen: dict[str, Column] = {}
+    for column in (column for release in releases for column in release.schema or ()):
+        if seen.setdefault(column.name, column) != column:
+            raise InvalidArgument("releases", f"over the same cells of {column.name!r}")
 
 
 def _check_merged(releases: Sequence[Release], declared: Schema) -> None:
