@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import Budget, Neighbours, check_whole
-from .counting import Progress, Query, can_be_read_again, count, size_is_public
+from .counting import Progress, can_be_read_again, count, relations_of
 from .errors import InvalidArgument, PrivacyError, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
@@ -94,14 +94,14 @@ def draw_tables(
             raise InvalidArgument("tables", f"of the planned shape {shape}", got=table.shape)
         if (table.unit, table.rows_per_person or 1) != (guarantee.unit, guarantee.rows):
             raise InvalidArgument("tables", f"counted by {guarantee.unit}", got=table.unit)
-    if guarantee.total_is_public:
-        _check_size_is_public(all(table.total_is_public for table in tables))
-        if len({int(table.private_counts().sum()) for table in tables}) > 1:
-            raise InvalidArgument(
-                "tables",
-                "of the same records: their totals differ",
-                hint="Under replace-one the total is published. Rows that only some tables count make it private.",
-            )
+    for table in tables:
+        _check_relation(table.relations, guarantee.neighbours, guarantee.unit)
+    if guarantee.total_is_public and len({int(table.private_counts().sum()) for table in tables}) > 1:
+        raise InvalidArgument(
+            "tables",
+            "of the same records: their totals differ",
+            hint="Under replace-one the total is published. Rows that only some tables count make it private.",
+        )
     return _draw(tables, plan.mechanisms, guarantee, schema, method, source, "table")
 
 
@@ -198,10 +198,9 @@ def release(
         names = [f"axis {i}" for i in range(array.ndim)]
         table = CountTable.from_array(array, columns=names)
     rows = table.rows_per_person or 1
-    total = None
-    if neighbours == "replace-one" and table.unit == "row":
-        _check_size_is_public(table.total_is_public)
-        total = _public_total(table.private_counts(), budget)
+    _check_relation(table.relations, neighbours, table.unit)
+    public = neighbours == "replace-one" and table.unit == "row"
+    total = _public_total(table.private_counts(), budget) if public else None
     plan = plan_tables(
         [table.columns],
         [table.shape],
@@ -292,14 +291,7 @@ def fit_tables(
     with some bins merged. A record is still in one cell of each table.
     """
     names = [tuple(columns) for columns in tables]
-    if neighbours == "replace-one" and rows_per_person is None:
-        _check_size_is_public(size_is_public(source))
-    elif isinstance(source, Query) and source.may_cut:
-        raise PrivacyError(
-            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
-            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
-            "neighbours='replace-one' with rows as the unit."
-        )
+    _check_relation(relations_of(source), neighbours, "row" if rows_per_person is None else "person")
     randomness = entropy_from(entropy)
     needed = schema.select(dict.fromkeys(name for columns in names for name in columns))
     settings: dict[str, Any] = {
@@ -357,14 +349,21 @@ def fit_tables(
     return Fit(releases=releases, _payment=payment)
 
 
-def _check_size_is_public(public: bool) -> None:
-    """Replace-one publishes the number of rows; a query that selects rows by their values would leak through it."""
-    if not public:
+def _check_relation(relations: frozenset[Neighbours], neighbours: Neighbours, unit: Unit) -> None:
+    """Replace-one of rows publishes their number, which a selection would leak; otherwise no record may replace one."""
+    if neighbours == "replace-one" and unit == "row":
+        if "replace-one" not in relations:
+            raise PrivacyError(
+                "Under replace-one the number of rows is public, but this query may select rows by their values (it "
+                "has a word such as WHERE, JOIN or DISTINCT), so that one record can change it. Use "
+                "neighbours='add-remove' (--neighbours add-remove); or, if the number is public knowledge, declare it "
+                "with Query(..., public_size=True) (--public-size)."
+            )
+    elif "add-remove" not in relations:
         raise PrivacyError(
-            "Under replace-one the number of rows is public, but this query may select rows by their values (it has a "
-            "word such as WHERE, JOIN or DISTINCT), so that one record can change it. Use neighbours='add-remove' "
-            "(--neighbours add-remove); or, if the number is public knowledge, declare it with "
-            "Query(..., public_size=True) (--public-size)."
+            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
+            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
+            "neighbours='replace-one' with rows as the unit."
         )
 
 
@@ -411,7 +410,7 @@ def _remade(table: CountTable, counts: NDArray[np.int64], columns: Sequence[str]
         unit=table.unit,
         rows_per_person=table.rows_per_person,
         is_private=table.is_private,
-        total_is_public=table.total_is_public,
+        relations=table.relations,
     )
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 import numpy as np
 
+from .budget import Neighbours
 from .errors import InvalidArgument, PrivacyError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -37,18 +38,18 @@ class CountTable:
         fingerprint: names the declaration of these columns; only tables with the same one add up.
         is_private: False when the declaration was read off the sensitive data, so that nothing made from this
             table is private.
-        total_is_public: False when one record may change the number of rows that were counted, as a query that selects
-            among them makes it; the table is then released under add-remove only.
+        relations: the neighbours that it may be released under. A query that selects rows by their values makes their
+            number private and rules out replace-one; one that cuts them at a number rules out add-remove.
     """
 
-    __slots__ = ("_counts", "columns", "fingerprint", "is_private", "rows_per_person", "total_is_public", "unit")
+    __slots__ = ("_counts", "columns", "fingerprint", "is_private", "relations", "rows_per_person", "unit")
 
     columns: tuple[str, ...]
     unit: Unit
     rows_per_person: int | None
     fingerprint: str | None
     is_private: bool
-    total_is_public: bool
+    relations: frozenset[Neighbours]
     _counts: NDArray[np.int64]
 
     def __init__(
@@ -60,7 +61,7 @@ class CountTable:
         rows_per_person: int | None = None,
         fingerprint: str | None = None,
         is_private: bool = True,
-        total_is_public: bool = True,
+        relations: Iterable[Neighbours] = get_args(Neighbours),
     ) -> None:
         if isinstance(columns, str):
             raise InvalidArgument("columns", "a sequence of column names, not one string", got=columns)
@@ -79,7 +80,7 @@ class CountTable:
         put(self, "rows_per_person", rows_per_person)
         put(self, "fingerprint", fingerprint)
         put(self, "is_private", bool(is_private))
-        put(self, "total_is_public", bool(total_is_public))
+        put(self, "relations", frozenset(relations))
         put(self, "_counts", _checked(counts, names))
 
     @classmethod
@@ -127,7 +128,7 @@ class CountTable:
             rows_per_person=self.rows_per_person,
             fingerprint=self.fingerprint,
             is_private=self.is_private and other.is_private,
-            total_is_public=self.total_is_public and other.total_is_public,
+            relations=self.relations & other.relations,
         )
 
     def __radd__(self, other: object) -> CountTable:

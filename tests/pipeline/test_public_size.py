@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from simplexdp import BayesianNetwork, Budget, Ledger, NaiveBayes, Query, Schema, release, release_distribution
-from simplexdp.counting import count, size_is_public
+from simplexdp.counting import count
 from simplexdp.errors import InvalidArgument, PrivacyError
 
 SCHEMA = Schema.of(smoker=["no", "yes"], ill=["no", "yes"])
@@ -43,9 +43,9 @@ def test_no_way_of_fitting_publishes_the_number_of_selected_rows(some: str) -> N
 def test_counted_tables_of_a_selection_are_released_under_add_remove(some: str) -> None:
     (table,) = count(Query(some), SCHEMA, [("ill",)])
     (rest,) = count(Query(some.partition(" WHERE")[0]), SCHEMA, [("ill",)])
-    assert not table.total_is_public
-    assert rest.total_is_public
-    assert not (rest + table).total_is_public
+    assert table.relations == {"add-remove"}
+    assert rest.relations == {"add-remove", "replace-one"}
+    assert (rest + table).relations == {"add-remove"}
     assert release(table, budget=BUDGET, neighbours="add-remove").total is None
 
 
@@ -58,6 +58,10 @@ def test_a_number_of_rows_is_cut_under_replace_one_of_rows_only(some: str, end: 
         release_distribution(query, SCHEMA, ["ill"], budget=BUDGET, neighbours="add-remove")
     with pytest.raises(PrivacyError, match="moves up"):
         release_distribution(query, SCHEMA, ["ill"], budget=BUDGET, rows_per_person=2, person="smoker")
+    (table,) = count(query, SCHEMA, [("ill",)])
+    release(table, budget=BUDGET)
+    with pytest.raises(PrivacyError, match="moves up"):
+        release(table, budget=BUDGET, neighbours="add-remove")
 
 
 def test_names_of_columns_do_not_cut() -> None:
@@ -103,8 +107,8 @@ def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
     ],
 )
 def test_queries_that_may_select(sql: str) -> None:
-    assert not size_is_public(Query(sql))
-    assert size_is_public(Query(sql, public_size=True))
+    assert "replace-one" not in Query(sql).relations
+    assert "replace-one" in Query(sql, public_size=True).relations
 
 
 @pytest.mark.parametrize(
@@ -124,4 +128,4 @@ def test_queries_that_may_select(sql: str) -> None:
     ],
 )
 def test_queries_that_leave_the_number_of_rows_as_it_is(sql: str) -> None:
-    assert size_is_public(Query(sql))
+    assert "replace-one" in Query(sql).relations

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 from numpy.typing import NDArray
 
-from ..budget import check_whole
+from ..budget import Neighbours, check_whole
 from ..errors import InvalidArgument, SourceError
 from ..tables import CountTable
 from . import arrow, codes, database, files, frames
@@ -98,15 +98,16 @@ def count(
             rows_per_person=rows_per_person,
             fingerprint=fingerprint,
             is_private=plan.is_private and (generator is None or getattr(entropy, "is_private", False)),
-            total_is_public=size_is_public(source),
+            relations=relations_of(source),
         )
         for counts, columns, fingerprint in zip(arrays, plan.tables, plan.fingerprints, strict=True)
     ]
 
 
-def size_is_public(source: Any) -> bool:
-    """Whether one changed record leaves the number of rows as it is, as far as can be seen: not so for some queries."""
-    return not isinstance(source, database.Query) or source.public_size or not source.may_select
+def relations_of(source: Any) -> frozenset[Neighbours]:
+    """The neighbours that what is counted may be released under, as far as can be seen: some queries rule one out."""
+    every: frozenset[Neighbours] = frozenset(get_args(Neighbours))
+    return source.relations if isinstance(source, database.Query) else every
 
 
 def can_be_read_again(source: Any) -> bool:

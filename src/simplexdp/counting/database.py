@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..budget import Neighbours
 from ..errors import MissingExtra, SourceError
 from .source import Part, Request, Source, engine_errors
 
@@ -46,6 +47,13 @@ class Query:
 
     def __repr__(self) -> str:
         return f"Query({self.sql!r})"  # a URI may hold a password
+
+    @property
+    def relations(self) -> frozenset[Neighbours]:
+        """The neighbours that what it counts may be released under."""
+        fixed_size = self.public_size or not self.may_select
+        found: list[Neighbours] = ["replace-one"] if fixed_size else []
+        return frozenset(found if self.may_cut else [*found, "add-remove"])
 
     @property
     def may_select(self) -> bool:
