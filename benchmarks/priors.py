@@ -47,11 +47,17 @@ class Cell:
     log_evidence: FloatArray
     best: float
 
-    def ratio(self, weights: FloatArray) -> float:
+    def averaged(self, weights: FloatArray) -> float:
         """Our mean loss over the best rival's when the models have these prior weights."""
-        with np.errstate(divide="ignore"):
-            model = softmax(self.log_evidence + np.log(weights), axis=1)
-        counts = np.maximum(np.einsum("sk,skd->sd", model, self.means), 1e-12 * self.case.total)
+        model = softmax(self.log_evidence + np.log(weights), axis=1)
+        return self._ratio(np.einsum("sk,skd->sd", model, self.means))
+
+    def known(self) -> float:
+        """The same for the model that is best here."""
+        return min(self._ratio(means) for means in np.moveaxis(self.means, 1, 0))
+
+    def _ratio(self, means: FloatArray) -> float:
+        counts = np.maximum(means, 1e-12 * self.case.total)
         share, estimate = self.case.counts / self.case.total, counts / counts.sum(axis=1, keepdims=True)
         loss = float((xlogy(share, share) - xlogy(share, estimate)).sum(axis=1).mean())
         return max(loss, 1e-12) / self.best
@@ -113,13 +119,13 @@ def main() -> None:
             continue
         best = np.array([cell.best for cell in found])
         print(f"\n{title}: {len(found)} cells of the table\n{'prior':28} {'≤ 1.05':>6} {'≤ 1.5':>6} {'mean':>6}")
-        now = np.array([cell.ratio(model_weights(cell.case.cells)) for cell in found])
+        now = np.array([cell.averaged(model_weights(cell.case.cells)) for cell in found])
         print(line("the default", now, best))
         for centre, spread, even in product((0.3, 0.5, 1.0, 2.0), (0.4, 1.0, 2.0), (0.03, 0.1, 0.3)):
             weights = prior(centre, spread, even)
-            ratios = np.array([cell.ratio(weights) for cell in found])
+            ratios = np.array([cell.averaged(weights) for cell in found])
             print(line(f"k {centre:g}, spread {spread:g}, even {even:g}", ratios, best))
-        known = np.array([min(cell.ratio(single) for single in np.eye(SHAPES.size + 1)) for cell in found])
+        known = np.array([cell.known() for cell in found])
         print(line("k known", known, best), flush=True)
 
 
