@@ -40,6 +40,14 @@ def test_conversion_inverts_and_knows_its_limits() -> None:
     assert rdp_to_log_delta(3, math.inf, 3.0) == 0.0
 
 
+def test_orders_that_are_not_feasible_do_not_disturb_the_search() -> None:
+    """Everything above some order is ∞, and the best one is just there; warnings are errors here."""
+    for last in (1.5, 3.3, 20.0):
+        order, found = best_order(lambda order, last=last: math.inf if order > last else 1 / order, 1e6)  # type: ignore[misc]
+        assert order == pytest.approx(last, rel=1e-3)
+        assert found == 1 / order
+
+
 def test_the_best_order_beats_a_grid_and_the_conversion_is_above_the_exact_epsilon() -> None:
     loss = Dirichlet(r=0.5, alpha=60.0).loss()
     order, found = best_order(lambda order: rdp_to_epsilon(order, loss.rdp(order), 1e-6), loss.largest_order)

@@ -71,9 +71,11 @@ def best_order(value: Callable[[float], float], upper: float = math.inf) -> tupl
     values = [value(1 + math.exp(t)) for t in grid]
     best = min(range(49), key=values.__getitem__)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, 48)]
-    found = minimize_scalar(
-        lambda t: value(1 + math.exp(t)), bounds=(low, high), method="bounded", options={"xatol": 1e-9}
-    )
+
+    def finite(t: float) -> float:
+        return min(value(1 + math.exp(t)), 1e100)  # orders that are not feasible are ∞, which the search cannot take
+
+    found = minimize_scalar(finite, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
     if found.fun < values[best]:
         return 1 + math.exp(float(found.x)), float(found.fun)
     return 1 + math.exp(grid[best]), values[best]
