@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import time
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
-from .table import Part, Row, pivot, read, write
+from .table import Part, Row, pivot, read, written
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -30,15 +32,16 @@ def main(argv: list[str] | None = None) -> None:
 
         print(*tables(saved), sep="\n")
         return
-    found: list[Row] = []
-    for part in options.part or get_args(Part):
-        began = time.perf_counter()
-        module = importlib.import_module(f"benchmarks.utility.{part.replace('-', '_')}")
-        rows: list[Row] = [row for row in saved if row.part == part] if saved else list(module.rows(options.quick))
-        if not rows:
+    parts: list[Part] = options.part or list(get_args(Part))
+    modules = {part: importlib.import_module(f"benchmarks.utility.{part.replace('-', '_')}") for part in parts}
+    rows: Iterable[Row] = saved or (row for module in modules.values() for row in module.rows(options.quick))
+    if options.out:
+        rows = written(rows, options.out)
+    began = time.perf_counter()
+    for part, own in groupby(rows, key=lambda row: row.part):
+        if part not in modules:
             continue
-        print(f"\n=== {part}", *pivot(rows), *module.summary(rows), sep="\n")
-        print(f"{len(rows)} rows in {time.perf_counter() - began:.0f} s", flush=True)
-        found += rows
-        if options.out:
-            write(found, options.out)
+        found = list(own)
+        print(f"\n=== {part}", *pivot(found), *modules[part].summary(found), sep="\n")
+        print(f"{len(found)} rows in {time.perf_counter() - began:.0f} s", flush=True)
+        began = time.perf_counter()

@@ -122,7 +122,7 @@ def _networks(rows: Sequence[Row]) -> Iterator[str]:
             rest = np.min([values for method, values in excess.items() if method not in special], axis=0)
             lines = {"Algorithm 1": excess[networks.ALGORITHM_1], "best of noisy family tables": rest}
             if np.isfinite(excess.get(networks.PAIRED, np.array([math.nan]))).all():
-                lines["best Private-PGM, three splits"] = np.min([excess[method] for method in networks.PGM], axis=0)
+                lines["best Private-PGM, two splits"] = np.min([excess[method] for method in networks.PGM], axis=0)
                 lines["the default, these splits"] = excess[networks.PAIRED]
             lines["**the default**"] = excess[OURS]
             lines["its part of Algorithm 1's"] = excess[OURS] / excess[networks.ALGORITHM_1]

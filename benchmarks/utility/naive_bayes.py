@@ -190,13 +190,14 @@ def cell(data: Data, budget: Budget, seeds: range) -> dict[str, list[tuple[float
 
 def rows(quick: bool) -> Iterator[Row]:
     """All sets and budgets; quick: one split and three budgets. Small sets get more splits: their tests are small."""
-    for name in PAPER_ORDER:
-        data = load(name)
-        many = 1 if quick else int(np.clip(100_000 // len(data.codes), 10, 30))
+    sets = {name: load(name) for name in PAPER_ORDER}
+    many = {name: 1 if quick else int(np.clip(100_000 // len(data.codes), 10, 30)) for name, data in sets.items()}
+    for name, data in sets.items():
         for budget in renyi_budgets(RENYI_EPSILONS[1:4] if quick else RENYI_EPSILONS):
-            yield from _rows(data, budget, range(many))
-        for budget in () if quick else approximate_budgets():
-            yield from _rows(data, budget, range(many // APPROXIMATE_PART))
+            yield from _rows(data, budget, range(many[name]))
+    for name, data in sets.items() if not quick else ():
+        for budget in approximate_budgets():
+            yield from _rows(data, budget, range(many[name] // APPROXIMATE_PART))
 
 
 def _rows(data: Data, budget: Budget, seeds: range) -> Iterator[Row]:

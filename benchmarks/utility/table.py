@@ -86,10 +86,19 @@ def geometric_mean(ratios: NDArray[np.float64]) -> float:
 
 def write(rows: Iterable[Row], path: Path) -> None:
     """As CSV, one line a row."""
+    for _ in written(rows, path):
+        pass
+
+
+def written(rows: Iterable[Row], path: Path) -> Iterator[Row]:
+    """The rows as they come, each one in the file before the next is waited for."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)])
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+        for row in rows:
+            writer.writerow(asdict(row))
+            file.flush()
+            yield row
 
 
 def read(path: Path) -> Iterator[Row]:
