@@ -111,6 +111,12 @@ def test_the_choice_follows_the_prediction():
     assert isinstance(choose(Budget.rdp(order=5, epsilon=0.01), total=1e4, cells=500), Gaussian | Polya)
 
 
+@pytest.mark.parametrize("cells", [170, 1000])
+def test_no_millions_of_coin_flips_for_nothing(cells):
+    """Where nothing can be learnt all noises lose alike, and Pólya noise would flip 4 million coins for each cell."""
+    assert isinstance(choose(Budget(epsilon=0.01, delta=1e-5), tables=65, total=3933.0, cells=cells), Gaussian)
+
+
 def test_where_the_tails_decide():
     """At ε = 0.01 and δ = 1e-5 Gaussian noise has 1.5 times the variance, but little of it looks like a large count."""
     budget = Budget(epsilon=0.01, delta=1e-5)

@@ -17,6 +17,8 @@ FEW_CELLS = 64
 """Up to here balanced noise saves more than 2 % of the variance of Laplace noise."""
 BEST_POLYA = 0.9
 """No Pólya noise has less than this part of the variance of Gaussian noise at the same budget."""
+WORTH = 0.99
+"""Pólya noise takes as many coin flips as its variance says: it must lose less than this part of the others."""
 
 
 def noise_law(mechanism: Chosen) -> NoiseLaw:
@@ -64,9 +66,9 @@ def choose(
         candidates.append(Laplace.calibrate(budget, neighbours=neighbours, **settings))
     losses = [loss(noise_law(each)) for each in candidates]
     at_best = NoiseLaw(shape="normal", variance=BEST_POLYA * gaussian.continuous_variance)
-    if loss(at_best) < min(losses):  # calibrating the Pólya mechanism takes longest
+    if loss(at_best) < WORTH * min(losses):  # calibrating the Pólya mechanism takes longest
         with contextlib.suppress(Infeasible, NumericalError):  # beyond its range the others still serve
             polya = Polya.calibrate(budget, neighbours=neighbours, total=total, cells=cells, **settings)
-            candidates.append(polya)
-            losses.append(loss(noise_law(polya)))
+            if loss(noise_law(polya)) < WORTH * min(losses):
+                return polya
     return candidates[losses.index(min(losses))]
