@@ -117,7 +117,8 @@ def enumerated_means(noisy: NoisyCounts) -> tuple[np.ndarray, np.ndarray]:
         return (-math.sqrt(2) * distance if noisy.noise == "laplace" else -0.5 * distance**2).sum(axis=-1)
 
     joint = np.zeros(len(tables))
-    for shape, weight in zip(few.SHAPES, few.model_weights(cells)[:-1], strict=True):
+    *weights, equal_weight = few.model_weights(cells, noisy.scale * cells / total)
+    for shape, weight in zip(few.SHAPES, weights, strict=True):
         if np.isinf(shape):
             log_prior = gammaln(total + 1) - gammaln(tables + 1).sum(axis=1) - total * math.log(cells)
         else:
@@ -125,7 +126,7 @@ def enumerated_means(noisy: NoisyCounts) -> tuple[np.ndarray, np.ndarray]:
             all_cells = gammaln(total + cells * shape) - gammaln(cells * shape) - gammaln(total + 1)
             log_prior = each.sum(axis=1) - all_cells
         joint += weight * np.exp(log_prior + log_likelihood(tables))
-    equal = few.EQUAL_WEIGHT * math.exp(log_likelihood(np.full(cells, total / cells)))
+    equal = equal_weight * math.exp(log_likelihood(np.full(cells, total / cells)))
     tables = np.vstack([tables, np.full(cells, total / cells)])
     joint = np.append(joint, equal) / (joint.sum() + equal)
     mean = joint @ tables

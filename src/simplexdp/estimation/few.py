@@ -26,6 +26,14 @@ LOG_SHAPE_SD = 2.0
 """Hyper-prior: ln k ~ N(0, (2 (1 − 1/d)²)²): around the flat prior, the closer the fewer cells can speak of k."""
 POISSON_WEIGHT, EQUAL_WEIGHT = 0.1, 0.05
 """Prior weights of "all probabilities equal" and of "all counts equal"."""
+NARROW_CENTRE, NARROW_SD = 2.0, 0.7
+"""ln k ~ N(ln 2, 0.7²) where the noise is far below or far above an average count."""
+CLEAR, DROWNED = (0.05, 0.3), (1.0, 10.0)
+"""Deviation of the noise over an average count: the narrow hyper-prior below 0.05 and above 10, the wide one between
+0.3 and 1. Clear counts speak for themselves, but for small ones, which shrink too far if the table may be very uneven;
+drowned ones do not say how uneven it is."""
+DROWNED_EQUAL_WEIGHT = 0.2
+"""Prior weight of "all counts equal" where the noise drowns them."""
 STEPS = 5
 """Lattice points per standard deviation of the noise."""
 MAX_POINTS = 4000
@@ -170,12 +178,13 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
     models = few_models(noisy)
     if models is None:
         return None
-    log_weights = models.log_evidence + np.log(model_weights(noisy.size))
-    model = _normalised(log_weights)[0]
+    noise = noisy.scale * noisy.size / max(noisy.likely_total, 1.0)
+    model = _normalised(models.log_evidence + np.log(model_weights(noisy.size, noise)))[0]
     mean = model @ models.means
     variance = model @ models.squares - mean**2
-    # Intervals do without the laws under which all cells are alike: they must hold where that is true but for a little.
-    uneven = _normalised(log_weights[:-2])[0]
+    # Intervals must hold for any table: they have the widest prior, without the laws under which all cells are alike,
+    # since those would be taken for true where they are true but for a little.
+    uneven = _normalised(models.log_evidence[:-2] + np.log(model_weights(noisy.size)[:-2]))[0]
     posterior = FewPosterior(lattice=models.lattice, weights=np.einsum("k,kij->ij", uneven, models.weights[:-1]))
     return mean, np.sqrt(np.maximum(variance, 0.0)), posterior
 
@@ -210,11 +219,25 @@ def few_models(noisy: NoisyCounts) -> FewModels | None:
     )
 
 
-def model_weights(cells: int) -> FloatArray:
-    """Prior weights of the shapes and of "all counts equal"."""
-    spread = LOG_SHAPE_SD * (1 - 1 / cells) ** 2
-    finite = np.exp(-0.5 * (np.log(SHAPES[:-1]) / spread) ** 2)
-    return np.concatenate([finite / finite.sum() * (1 - POISSON_WEIGHT), [POISSON_WEIGHT, EQUAL_WEIGHT]])
+def model_weights(cells: int, noise: float = 0.5) -> FloatArray:
+    """Prior weights of the shapes and of "all counts equal".
+
+    Args:
+        cells: of the table.
+        noise: the standard deviation of the noise over an average count; 0.5 gives the widest prior.
+    """
+    clear = _part(noise, CLEAR[1], CLEAR[0]) if cells > 2 else 0.0  # two cells say so little of k that it is narrow
+    drowned = _part(noise, *DROWNED)
+    narrow = clear + drowned
+    spread = (LOG_SHAPE_SD * (1 - 1 / cells) ** 2) ** (1 - narrow) * NARROW_SD**narrow
+    finite = np.exp(-0.5 * ((np.log(SHAPES[:-1]) - narrow * math.log(NARROW_CENTRE)) / spread) ** 2)
+    equal = EQUAL_WEIGHT ** (1 - drowned) * DROWNED_EQUAL_WEIGHT**drowned
+    return np.concatenate([finite / finite.sum() * (1 - POISSON_WEIGHT), [POISSON_WEIGHT, equal]])
+
+
+def _part(noise: float, none: float, all_of_it: float) -> float:
+    """How far the noise has gone from one level to the other, on the logarithmic scale: 0 to 1."""
+    return min(1.0, max(0.0, math.log(max(noise, 1e-12) / none) / math.log(all_of_it / none)))
 
 
 def _normalised(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
