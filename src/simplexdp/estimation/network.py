@@ -17,27 +17,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from ..numerics.factors import Factor, eliminate, largest_table
 from .beta import Proportions, beta_posterior
 from .margins import half_raked, no_interaction, normalised
-from .network_rows import Mean, Rows, learn_rows, row_priors, strengths
+from .network_rows import Mean, Rows, learn_rows, row_priors
 from .one_table import estimate
 from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
 
-MARGINAL_CENTRE, MARGINAL_SPREAD = 0.4, 1.0
-"""ln(τ / cells) of a single column is about normal with this centre (as a factor) and deviation: usually uneven."""
-SINGLE_TABLE_SHARE = 0.75
-"""Of the estimate of any single table in that of a column."""
 PAIR_UNIFORM_ODDS, CHAIN_UNIFORM_ODDS = 0.2, 0.03
 """Of rows around nothing at all, against rows around what fewer parents say."""
 OWN_MEAN_ROUNDS = 2
 """How often the mean of a pair's own rows is taken and the rows are learnt again around it."""
 PAIR_RAKING_ROUNDS, CHAIN_RAKING_ROUNDS = 2, 1
-UNIFORM_SHARE = 0.02
-"""Part of every back-off that is uniform: a value that is rare on the whole may be common in some row."""
-MARGINAL_FLOOR, ROW_FLOOR = 0.1, 0.03
+UNIFORM_SHARE, UNIFORM_RECORDS = 0.02, 30
+"""Part of every back-off that is uniform, and records that it is worth on top: a value that is rare on the whole may be
+common in some row, and few records do not say much of rare values."""
+ROW_FLOOR = 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
 UPSTREAM_CELLS = 1 << 22
 """The joint of a node's parents comes from the network above it when that takes no larger table."""
@@ -110,29 +108,10 @@ def estimate_network(
     """
     known, above = OverlappingTables(tables), _Above()
     for node, parents in families:
-        marginal = _marginal(known, node)
+        marginal = estimate(known.marginal([node])).probabilities[None]
         table = _conditional(known, node, parents, marginal, above) if parents else marginal[0]
         above.add(node, parents, table, marginal[0])
     return above.tables
-
-
-def _marginal(known: OverlappingTables, node: str) -> FloatArray:
-    """The distribution of one node, as a table of one row: a mean under two priors.
-
-    One is a Dirichlet around the uniform distribution, usually uneven; the other is that of any single table, and the
-    better one for most columns.
-    """
-    alone = known.marginal([node])
-    rows = learn_rows(
-        alone.values[None],
-        alone,
-        np.array([known.total]),
-        np.zeros(1),
-        [Mean(rows=np.full((1, alone.size), 1 / alone.size))],
-        ((1.0, strengths(alone.size, MARGINAL_CENTRE, MARGINAL_SPREAD)),),
-        MARGINAL_FLOOR,
-    )
-    return (1 - SINGLE_TABLE_SHARE) * rows.values + SINGLE_TABLE_SHARE * estimate(alone).probabilities
 
 
 def _conditional(
@@ -142,12 +121,13 @@ def _conditional(
     sizes = {parent: above.marginals[parent].size for parent in parents}
     totals = _row_totals(known, parents, above.joint(parents))
     priors = row_priors(cells)
+    even = (UNIFORM_SHARE * known.total + UNIFORM_RECORDS) / (known.total + UNIFORM_RECORDS)
 
     def level(columns: Sequence[str], *means: FloatArray, uniform: float = 0.0) -> Rows:
         """Rows around these means, or around nothing at such odds."""
         noisy = known.rows(columns, node)
         values = noisy.values.reshape(-1, cells)
-        around = [Mean(rows=(1 - UNIFORM_SHARE) * each + UNIFORM_SHARE / cells) for each in means]
+        around = [Mean(rows=(1 - even) * each + even / cells) for each in means]
         if uniform:
             around.append(Mean(rows=np.full_like(values, 1 / cells), odds=uniform))
         return learn_rows(values, noisy, *totals.over(columns), around, priors, ROW_FLOOR)
@@ -163,9 +143,10 @@ def _conditional(
         rows = own = around(marginal)
         for _ in range(OWN_MEAN_ROUNDS):
             own = around((weights @ own.values / weights.sum())[None])
-        best = max(rows, own, key=lambda each: each.log_evidence)
-        raked = half_raked(best.values, count, [marginal], PAIR_RAKING_ROUNDS)
-        return Rows(values=raked, log_evidence=best.log_evidence)
+        trust = float(expit(own.log_evidence - rows.log_evidence))
+        mean = (1 - trust) * rows.values + trust * own.values
+        raked = half_raked(mean, count, [marginal], PAIR_RAKING_ROUNDS)
+        return Rows(values=raked, log_evidence=max(rows.log_evidence, own.log_evidence))
 
     pairs = {parent: pair(parent) for parent in parents}
     gain = {p: pairs[p].log_evidence - _no_effect(known.rows([p], node), totals, p, marginal) for p in parents}

@@ -14,13 +14,13 @@ from .margins import normalised
 from .values import FloatArray, NoisyCounts
 
 HyperPriors = Sequence[tuple[float, FloatArray]]
-# Hyper-priors of the strength τ. A marginal is usually uneven; a row is usually close to its back-off.
-ROW = np.array([1, 1.5, 3, 5, 8, 10, 12, 10, 8, 8, 8, 6, 4, 15.5])
+ROW = np.array([3, 3.5, 6, 9, 12, 13, 13, 9, 6, 5, 5, 3, 2, 6])
+"""Hyper-prior of the strength τ: a row is usually close to its back-off."""
 FREE_SHARE = 0.4
 """Prior probability that the rows of a table share nothing; with real tables of few rows it matters most."""
-FREE_CENTRE, FREE_SPREAD = 1.0, 1.2
+FREE_CENTRE, FREE_SPREAD = 2.0, 1.2
 """Then ln(τ / cells) is about normal with this centre (as a factor) and standard deviation."""
-HYPER_WEIGHT = 10.0
+HYPER_WEIGHT = 3.0
 """How many rows the hyper-prior is worth."""
 
 
