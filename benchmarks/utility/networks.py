@@ -147,10 +147,10 @@ def cases(quick: bool) -> list[Case]:
     names = {name: GERMAN_NAMES.get(name, name.replace("_", "-")) for name in south}
     german = {names[node]: tuple(names[parent] for parent in parents) for node, parents in south.items()}
     every = [
-        Case(name="GermanCredit", origin="tuned", graph=german, file="GermanCredit", splits=2 if quick else 12),
+        Case(name="GermanCredit", origin="tuned", graph=german, file="GermanCredit", splits=2 if quick else 60),
         Case(name="Adult", origin="tuned", graph=GRAPHS["Adult"], file="Adult", splits=5),
         Case(name="Bank", origin="tuned", graph=GRAPHS["Bank"], file="Bank", splits=5),
-        Case(name="SouthGerman", origin="fresh", graph=south, file="SouthGermanCredit", splits=12),
+        Case(name="SouthGerman", origin="fresh", graph=south, file="SouthGermanCredit", splits=60),
         Case(name="Adult fresh", origin="fresh", graph=FRESH["Adult"], file="Adult", splits=5),
         Case(name="Bank fresh", origin="fresh", graph=FRESH["Bank"], file="Bank", splits=5),
         Case(name="random", origin="fresh", graph=random_graph(), file=None, splits=2 if quick else 5),
