@@ -128,7 +128,7 @@ class Case:
             columns, numeric = table.columns, table.numeric
         train, test = split(len(columns[graph.nodes[0]]), seed)
         codes = {node: discretised(columns[node], numeric[node], train) for node in graph.nodes}
-        schema = Schema.of(**{node: [str(i) for i in range(int(code.max()) + 1)] for node, code in codes.items()})
+        schema = Schema.of(**{node: values_of(code, numeric[node]) for node, code in codes.items()})
         return Problem(
             graph=graph,
             schema=schema,
@@ -186,6 +186,12 @@ def discretised(column: NDArray[np.str_], numeric: bool, train: NDArray[np.int64
         edges = np.unique(np.quantile(values[train].astype(np.float64), np.linspace(0, 1, 11)))
         codes = np.unique(np.searchsorted(edges, values, side="left"), return_inverse=True)[1]
     return codes.astype(np.int64)
+
+
+def values_of(codes: NDArray[np.int64], numeric: bool) -> list[int] | list[str]:
+    """The declared values of a column: numbers keep their order, which is public, text has none."""
+    cells = list(range(int(codes.max()) + 1))
+    return cells if numeric else [str(cell) for cell in cells]
 
 
 # ---- methods ------------------------------------------------------------------------------------------------

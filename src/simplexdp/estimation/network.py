@@ -4,15 +4,15 @@ For a node x with parents p₁, p₂, … the rows are learnt in a chain: θ_x, 
 shrunk to what fewer parents say: θ_{x|S+p} ~ Dir(τ m), where m is θ_{x|S}, or what θ_{x|S} and θ_{x|p} say together if
 they do not interact, or rarely the uniform distribution. Each parent begins one chain, which goes on in the order of
 the highest evidence given the noise, and the chains are averaged; m and τ are mixed for each row, their weights learnt
-from all rows under two hyper-priors of τ (rows close to their back-off, rows that share nothing). Pairs may also be
-shrunk to the mean of their own rows, where one large row makes the marginal. Every level is then moved half of the way
-to adding up to the levels before it, which are better known. The number of records in each row comes from the nodes
-above, which are estimated first. Everything is post-processing of released values.
+from all rows under two hyper-priors of τ (rows close to their back-off, rows that share nothing). Where values have an
+order, m may also be what the other cells of the table say about each (`neighbours`). Pairs may be shrunk to the mean of
+their own rows, where one large row makes the marginal. Every level is then moved half of the way to adding up to the
+levels before it, which are better known. The number of records in each row comes from the nodes above, which are
+estimated first. Everything is post-processing of released values.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +22,8 @@ from scipy.special import expit
 from ..numerics.factors import Factor, eliminate, largest_table
 from .beta import Proportions, beta_posterior
 from .margins import half_raked, no_interaction, normalised
-from .network_rows import Mean, Rows, learn_rows, row_priors
+from .neighbours import Places, said_by_neighbours
+from .network_rows import Mean, NoisyRows, Rows, learn_rows, row_priors
 from .one_table import estimate
 from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
@@ -98,24 +99,32 @@ class _Above:
 
 
 def estimate_network(
-    families: Iterable[tuple[str, tuple[str, ...]]], tables: Mapping[tuple[str, ...], NoisyCounts]
+    families: Iterable[tuple[str, tuple[str, ...]]],
+    tables: Mapping[tuple[str, ...], NoisyCounts],
+    places: Mapping[str, Places] | None = None,
 ) -> dict[str, FloatArray]:
     """P(node | parents) for every node, parents on the first axes; every row is positive and sums to one.
 
     Args:
         families: each node with its parents, parents before children.
         tables: released tables by columns; each family must be inside one of them. More tables help.
+        places: of the cells of columns whose values have an order.
     """
     known, above = OverlappingTables(tables), _Above()
     for node, parents in families:
         marginal = estimate(known.marginal([node])).probabilities[None]
-        table = _conditional(known, node, parents, marginal, above) if parents else marginal[0]
+        table = _conditional(known, node, parents, marginal, above, places or {}) if parents else marginal[0]
         above.add(node, parents, table, marginal[0])
     return above.tables
 
 
 def _conditional(
-    known: OverlappingTables, node: str, parents: tuple[str, ...], marginal: FloatArray, above: _Above
+    known: OverlappingTables,
+    node: str,
+    parents: tuple[str, ...],
+    marginal: FloatArray,
+    above: _Above,
+    places: Mapping[str, Places],
 ) -> FloatArray:
     cells = marginal.size
     sizes = {parent: above.marginals[parent].size for parent in parents}
@@ -125,12 +134,15 @@ def _conditional(
 
     def level(columns: Sequence[str], *means: FloatArray, uniform: float = 0.0) -> Rows:
         """Rows around these means, or around nothing at such odds."""
-        noisy = known.rows(columns, node)
-        values = noisy.values.reshape(-1, cells)
+        noisy = NoisyRows.of(known.rows(columns, node), *totals.over(columns))
         around = [Mean(rows=(1 - even) * each + even / cells) for each in means]
+        axes = [places.get(name) for name in (*columns, node)]
+        smooth = said_by_neighbours(noisy.around(around[-1].rows), axes, [*(sizes[name] for name in columns), cells])
+        if smooth is not None:
+            around.append(Mean(rows=smooth))
         if uniform:
-            around.append(Mean(rows=np.full_like(values, 1 / cells), odds=uniform))
-        return learn_rows(values, noisy, *totals.over(columns), around, priors, ROW_FLOOR)
+            around.append(Mean(rows=np.full_like(noisy.values, 1 / cells), odds=uniform))
+        return learn_rows(noisy, around, priors, ROW_FLOOR)
 
     def pair(parent: str) -> Rows:
         """Rows around the marginal, or around their own mean: one large row may make the marginal."""
@@ -184,18 +196,8 @@ def _no_effect(noisy: NoisyCounts, totals: _RowTotals, parent: str, marginal: Fl
     cells = marginal.size
     if cells == 1:
         return 0.0
-    count, spread = totals.over([parent])
-    values = noisy.values + ((count - noisy.values.sum(axis=1)) / cells)[:, None]
-    mean = count[:, None] * marginal
-    variance = (
-        noisy.variance
-        + noisy.slope * mean
-        + spread[:, None] * (1 / cells - marginal) ** 2
-        + mean * (1 - marginal)
-        + 1e-3
-    )
-    logs = -0.5 * ((values - mean) ** 2 / variance + np.log(2 * math.pi * variance))
-    return float(logs.sum()) * (cells - 1) / cells
+    rows = NoisyRows.of(noisy, *totals.over([parent])).around(np.tile(marginal, (len(noisy.values), 1)))
+    return float(rows.log_likelihood(rows.means[:, None]).sum()) * (cells - 1) / cells
 
 
 def _row_totals(known: OverlappingTables, parents: tuple[str, ...], prior: FloatArray) -> _RowTotals:

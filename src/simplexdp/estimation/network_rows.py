@@ -45,37 +45,58 @@ def row_priors(cells: int) -> HyperPriors:
     return (1 - FREE_SHARE, ROW), (FREE_SHARE, strengths(cells, FREE_CENTRE, FREE_SPREAD))
 
 
-def learn_rows(
-    values: FloatArray,
-    noisy: NoisyCounts,
-    totals: FloatArray,
-    total_variances: FloatArray,
-    means: Sequence[Mean],
-    hyper: HyperPriors,
-    floor: float,
-) -> Rows:
-    """Rows θ_r ~ Dir(τ m_r) from noisy counts z_r with row totals n_r; τ and which of the `means` are mixed by row."""
-    rows, cells = values.shape
-    if cells == 1:
-        return Rows(values=np.ones((rows, 1)), log_evidence=0.0)
-    moved = values + ((totals - values.sum(axis=1)) / cells)[:, None]
-    posterior = beta_posterior(
-        Proportions(
-            values=np.tile(moved.ravel(), len(means)),
-            variance=noisy.variance + 1e-3,
-            slope=noisy.slope,
-            totals=np.tile(np.repeat(totals, cells), len(means)),
-            total_variances=np.tile(np.repeat(total_variances, cells), len(means)),
-            means=np.concatenate([each.rows.ravel() for each in means]),
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyRows:
+    """Noisy counts of conditional rows.
+
+    Args:
+        values: rows × cells.
+        variance: of the noise of a cell once the row's total is known.
+        slope: how it grows with the count.
+        totals: records of each row.
+        total_variances: of the totals.
+    """
+
+    values: FloatArray
+    variance: float
+    slope: float
+    totals: FloatArray
+    total_variances: FloatArray
+
+    @classmethod
+    def of(cls, noisy: NoisyCounts, totals: FloatArray, total_variances: FloatArray) -> NoisyRows:
+        """A table whose last axis is the cells of a row, each row moved to its total."""
+        values = noisy.values.reshape(totals.size, -1)
+        moved = values + ((totals - values.sum(axis=1)) / values.shape[1])[:, None]
+        variance = noisy.variance + 1e-3
+        return cls(values=moved, variance=variance, slope=noisy.slope, totals=totals, total_variances=total_variances)
+
+    def around(self, means: FloatArray) -> Proportions:
+        """All cells one by one, with the rows that they lie around."""
+        cells = self.values.shape[1]
+        return Proportions(
+            values=self.values.ravel(),
+            variance=self.variance,
+            slope=self.slope,
+            totals=np.repeat(self.totals, cells),
+            total_variances=np.repeat(self.total_variances, cells),
+            means=means.ravel(),
             centre=1 / cells,
         )
-    )
+
+
+def learn_rows(noisy: NoisyRows, means: Sequence[Mean], hyper: HyperPriors, floor: float) -> Rows:
+    """Rows θ_r ~ Dir(τ m_r) from noisy counts z_r with row totals n_r; τ and which of the `means` are mixed by row."""
+    rows, cells = noisy.values.shape
+    if cells == 1:
+        return Rows(values=np.ones((rows, 1)), log_evidence=0.0)
+    posterior = beta_posterior(Proportions.joined([noisy.around(each.rows) for each in means]))
     # A row is bound by its total and a column by its own: (C − 1)/C and (R − 1)/R of the cells count.
     free_part = (cells - 1) / cells * (1.0 if rows == 1 else (rows - 1) / rows)
     shape = (-1, len(means), rows, cells)
     log_rows = posterior.log_evidence.reshape(shape).sum(axis=3) * free_part
     theta, around, log_evidence = _mixed(log_rows, posterior.mean.reshape(shape), means, hyper)
-    lift = floor * np.sqrt(noisy.variance + 0.25) / np.maximum(totals, 1)
+    lift = floor * np.sqrt(noisy.variance + 0.25) / np.maximum(noisy.totals, 1)
     theta = np.maximum(theta, 1e-9) + lift[:, None] * np.minimum(1, around * cells)
     return Rows(values=normalised(theta), log_evidence=log_evidence)
 

@@ -19,7 +19,7 @@ from ..numerics.factors import MAX_CELLS, Factor, eliminate, largest_table
 from ..schema import Schema
 from .bif import write_network
 from .certificate import Certificate, certify
-from .codes import check_codes, distinct_rows
+from .codes import cell_places, check_codes, distinct_rows
 from .document import Document, reading_body
 from .draws import RowDraws
 from .graph import Graph
@@ -76,7 +76,8 @@ class BayesianNetworkModel(Document):
             raise InvalidArgument("releases", f"with the table of {absent[0]!r} and its parents")
         if _method(releases) == "posterior-mean":
             noisy = {columns: release.noisy for columns, release in by_columns.items()}
-            tables = estimate_network(graph.families, noisy)
+            places = {column.name: found for column in schema if (found := cell_places(column)) is not None}
+            tables = estimate_network(graph.families, noisy, places)
         else:
             tables = {}
             for node in graph.nodes:

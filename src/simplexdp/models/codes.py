@@ -46,6 +46,17 @@ def cell_order(column: Column) -> NDArray[np.intp] | None:
     >>> cell_order(Numeric([0, 10, 20], own=[10], outside="cell"))
     array([1, 0, 2, 3])
     """
+    places = cell_places(column)
+    return None if places is None else np.argsort(places, kind="stable")
+
+
+def cell_places(column: Column) -> NDArray[np.float64] | None:
+    """The place of each cell in the order of the values, ∞ for other and missing; None for text and truth values.
+
+    >>> from simplexdp.schema import Numeric
+    >>> cell_places(Numeric([0, 10, 20], own=[10], outside="cell"))
+    array([ 1.,  0.,  2., inf])
+    """
     places: list[float]
     if isinstance(column, Numeric):
         # A value of its own comes before the bin that begins with it, and after the bins that begin below it.
@@ -56,8 +67,10 @@ def cell_order(column: Column) -> NDArray[np.intp] | None:
         places = [v.toordinal() if isinstance(v, datetime.date) else float(v) for v in column.values]
     else:
         places = list(range(column.declared))
-    extra = [math.inf] * (column.size - len(places))
-    return np.argsort([*places, *extra], kind="stable")
+    order = np.argsort(places, kind="stable")
+    found = np.full(column.size, math.inf)
+    found[order] = np.arange(order.size)
+    return found
 
 
 def distinct_rows(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
