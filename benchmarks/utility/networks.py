@@ -147,7 +147,7 @@ def cases(quick: bool) -> list[Case]:
     names = {name: GERMAN_NAMES.get(name, name.replace("_", "-")) for name in south}
     german = {names[node]: tuple(names[parent] for parent in parents) for node, parents in south.items()}
     every = [
-        Case(name="GermanCredit", origin="tuned", graph=german, file="GermanCredit", splits=2 if quick else 60),
+        Case(name="GermanCredit", origin="tuned", graph=german, file="GermanCredit", splits=2 if quick else 20),
         Case(name="Adult", origin="tuned", graph=GRAPHS["Adult"], file="Adult", splits=5),
         Case(name="Bank", origin="tuned", graph=GRAPHS["Bank"], file="Bank", splits=5),
         Case(name="SouthGerman", origin="fresh", graph=south, file="SouthGermanCredit", splits=60),
