@@ -19,7 +19,7 @@ LAYERS: list[set[str]] = [
     {"mechanisms"},
     {"estimation", "utility"},
     {"models"},
-    {"planning", "pipeline", "forecast", "ledger", "naive_bayes", "reweighting"},
+    {"planning", "drawing", "pipeline", "forecast", "ledger", "naive_bayes", "reweighting"},
     {"cli", "learn", "network", "pgmpy", "plots", "report", "summary", "synthetic", "__init__", "__main__"},
 ]
 SEPARATE = [{"accounting", "sampling"}, {"accounting", "counting"}, {"sampling", "counting"}]

@@ -18,6 +18,7 @@ from .counting import Progress, can_be_read_again
 from .counting.plan import column_spec
 from .counting.rows import encode_rows
 from .counting.run import BatchEncoder
+from .drawing import LedgerLike
 from .errors import InvalidArgument
 from .estimation import Method
 from .estimation.classes import pooled_classes
@@ -26,7 +27,7 @@ from .mechanisms.base import noise_scale
 from .mechanisms.sums import ExtraKind, NoisySum
 from .models.naive_bayes import NaiveBayesModel, Tables
 from .models.release import Release
-from .pipeline import LedgerLike, fit_tables
+from .pipeline import fit_tables
 from .planning import Calibration, MechanismName, Split
 from .reweighting import Scores, reweighted, round_shares
 from .sampling.entropy import Entropy, entropy_from

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .budget import Budget, Neighbours
 from .counting import Progress
 from .counting.rows import encode_rows
+from .drawing import LedgerLike
 from .errors import InvalidArgument
 from .estimation import Method
 from .estimation.network_tables import NetworkTables
@@ -22,7 +23,7 @@ from .models.certificate import Certificate
 from .models.graph import Graph
 from .models.synthetic import Bins
 from .pgmpy import to_pgmpy
-from .pipeline import LedgerLike, fit_tables
+from .pipeline import fit_tables
 from .planning import Calibration, MechanismName, Split
 from .sampling.entropy import Entropy
 from .schema import Schema

@@ -107,6 +107,33 @@ class CountTable:
         """The exact counts, read-only. **Private**: what is made from them needs a mechanism and a budget."""
         return self._counts
 
+    def margin(self, columns: Sequence[str]) -> CountTable:
+        """The same records over some of the columns, in their order here. **Private** like this table."""
+        kept = tuple(name for name in self.columns if name in columns)
+        if set(kept) != set(columns):
+            raise InvalidArgument("columns", f"among {self.columns}", got=tuple(columns))
+        if kept == self.columns:
+            return self
+        away = tuple(axis for axis, name in enumerate(self.columns) if name not in kept)
+        return self._remade(self._counts.sum(axis=away), kept)
+
+    def merged(self, column: str, places: Sequence[int]) -> CountTable:
+        """The same records with cells of a column merged: cell i goes to `places[i]`. **Private** like this table."""
+        axis = self.columns.index(column)
+        sums = np.zeros((max(places) + 1, *np.delete(self.shape, axis)), dtype=np.int64)
+        np.add.at(sums, np.asarray(places), np.moveaxis(self._counts, axis, 0))
+        return self._remade(np.moveaxis(sums, 0, axis), self.columns)
+
+    def _remade(self, counts: NDArray[np.int64], columns: Sequence[str]) -> CountTable:
+        return CountTable(
+            counts,
+            columns,
+            unit=self.unit,
+            rows_per_person=self.rows_per_person,
+            is_private=self.is_private,
+            relations=self.relations,
+        )
+
     def __add__(self, other: object) -> CountTable:
         """The table of two parts of the data that share no row (for unit "person": no person)."""
         if not isinstance(other, CountTable):

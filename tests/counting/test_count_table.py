@@ -154,3 +154,22 @@ def test_bad_tables_are_refused_without_telling_a_count(counts, columns, about):
     with pytest.raises(InvalidArgument) as caught:
         CountTable.from_array(counts, columns=columns, **about)
     assert str(SECRET) not in str(caught.value)
+
+
+def test_margins_and_merged_cells_hold_the_same_records() -> None:
+    counts = np.arange(24).reshape(2, 3, 4)
+    table = CountTable.from_array(
+        counts, columns=("x", "y", "z"), unit="person", rows_per_person=3, is_private=False, relations=("add-remove",)
+    )
+    margin = table.margin(("z", "x"))
+    assert margin.columns == ("x", "z")
+    np.testing.assert_array_equal(margin.private_counts(), counts.sum(axis=1))
+    merged = table.merged("z", (0, 1, 1, 0))
+    assert merged.shape == (2, 3, 2)
+    np.testing.assert_array_equal(merged.private_counts()[..., 1], counts[..., 1] + counts[..., 2])
+    for other in (margin, merged):
+        assert (other.unit, other.rows_per_person, other.is_private) == ("person", 3, False)
+        assert other.relations == {"add-remove"}
+    assert table.margin(("y", "x", "z")) is table
+    with pytest.raises(InvalidArgument, match="among"):
+        table.margin(("x", "unknown"))

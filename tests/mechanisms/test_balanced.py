@@ -25,13 +25,13 @@ from simplexdp import (
     release,
 )
 from simplexdp.audit import audit_mechanism
+from simplexdp.drawing import draw_tables
 from simplexdp.errors import FormatError, Infeasible, InvalidArgument
 from simplexdp.estimation.balanced import balanced_reach
 from simplexdp.estimation.values import noise_intervals
 from simplexdp.mechanisms.auto import FEW_CELLS, choose
 from simplexdp.models.document import checksum
 from simplexdp.models.guarantee import Guarantee
-from simplexdp.pipeline import draw_tables
 from simplexdp.planning import plan_tables
 from simplexdp.sampling.discrete import MOST_CELLS
 from simplexdp.sampling.entropy import SeededEntropy

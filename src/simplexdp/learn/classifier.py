@@ -10,12 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..budget import Budget, Neighbours
+from ..drawing import LedgerLike
 from ..errors import InvalidArgument, MissingExtra, PrivacyError
 from ..estimation import Method
 from ..models import Certificate
 from ..models.naive_bayes import NaiveBayesModel
 from ..naive_bayes import encode_batches, fit_naive_bayes
-from ..pipeline import LedgerLike
 from ..planning import Calibration, MechanismName, Split
 from ..sampling.entropy import Entropy
 from ..schema import Categories, Schema
