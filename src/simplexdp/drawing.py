@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 
 from ._version import __version__
 from .accounting import PrivacyLoss
-from .budget import Neighbours
 from .errors import InvalidArgument, PrivacyError
 from .estimation import Method
 from .mechanisms.registry import AnyMechanism
@@ -21,7 +20,7 @@ from .models.release import Release, reasons
 from .planning import Plan
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Schema
-from .tables import CountTable, Unit
+from .tables import CountTable, Unit, check_relation
 
 Published = TypeVar("Published", bound=Document)
 
@@ -147,21 +146,3 @@ def charge_plan(plan: Plan, ledger: LedgerLike | None, dataset: str | None, desc
         request_hash=checksum(request),
         unit=plan.guarantee.unit,
     )
-
-
-def check_relation(relations: frozenset[Neighbours], neighbours: Neighbours, unit: Unit) -> None:
-    """Replace-one of rows publishes their number, which a selection would leak; otherwise no record may replace one."""
-    if neighbours == "replace-one" and unit == "row":
-        if "replace-one" not in relations:
-            raise PrivacyError(
-                "Under replace-one the number of rows is public, but this query may select rows by their values (it "
-                "has a word such as WHERE, JOIN or DISTINCT), so that one record can change it. Use "
-                "neighbours='add-remove' (--neighbours add-remove); or, if the number is public knowledge, declare it "
-                "with Query(..., public_size=True) (--public-size)."
-            )
-    elif "add-remove" not in relations:
-        raise PrivacyError(
-            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
-            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
-            "neighbours='replace-one' with rows as the unit."
-        )

@@ -86,8 +86,8 @@ def fit_naive_bayes(
             that say most about the class, and to the classes alone where they need it; with Gaussian noise, four
             features or more and "posterior-mean".
         merge_bins: release neighbouring bins of numeric columns together where public facts say that the noise hides
-            what single bins say; with "posterior-mean" and a public number of records. The model is over the declared
-            bins all the same.
+            what single bins say; with "posterior-mean", a public number of records and no private quantiles. The model
+            is over the declared bins all the same.
         entropy: None for the operating system's; a number makes a repeatable fit that is not private.
         rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
         person: the column that names the person.

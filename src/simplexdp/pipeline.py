@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .budget import Budget, Neighbours, check_whole
 from .counting import Progress, can_be_read_again, count, relations_of
-from .drawing import Fit, LedgerLike, charge_plan, check_relation, draw_each, draw_tables
+from .drawing import Fit, LedgerLike, charge_plan, draw_each, draw_tables
 from .errors import InvalidArgument, SourceError
 from .estimation import Method
 from .mechanisms.base import checked_counts
@@ -27,7 +27,7 @@ from .planning import Calibration, MechanismName, Split, SplitRule, plan_tables
 from .quantiles import plan_quantiles
 from .sampling.entropy import Entropy, entropy_from
 from .schema import Quantiles, Schema, cell_map
-from .tables import CountTable
+from .tables import CountTable, check_relation
 
 SecondLook = Callable[[tuple[Release, ...], float], Mapping[tuple[str, ...], float]]
 """From the first releases and the noise that one more table would get: what to release again, with which weights."""
@@ -181,6 +181,7 @@ def fit_tables(
         bound |= {"rows_per_person": rows_per_person, "person": person, "entropy": randomness}
     elif person is not None:
         raise InvalidArgument("rows_per_person", "given with person", hint="It bounds what one person can change.")
+    public = neighbours == "replace-one" and rows_per_person is None
     if needed.unresolved:
         if not can_be_read_again(source):
             raise SourceError(
@@ -193,6 +194,8 @@ def fit_tables(
             neighbours=neighbours,
             rows_per_person=rows_per_person or 1,
         )
+        if public:
+            _public_total(quantiles.rows(source, **bound).private_counts(), budget)
         shapes = [schema.shape(columns) for columns in names]
         parts = split(None) if callable(split) else split
         plan = plan_tables(names, shapes, budget, split=parts, pure=(quantiles.epsilon_spent,), **settings)
@@ -202,7 +205,6 @@ def fit_tables(
         counted = count(source, schema, names, **bound)
     else:
         counted = count(source, schema, names, **bound)
-        public = neighbours == "replace-one" and rows_per_person is None
         total = _public_total(counted[0].private_counts(), budget) if public else None
         if coarsen is not None:
             released = coarsen(total)

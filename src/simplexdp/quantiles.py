@@ -31,6 +31,7 @@ from .budget import Neighbours, check_neighbours, check_positive, check_whole
 from .counting import count
 from .errors import InvalidArgument, NumericalError, SchemaError
 from .schema import Numeric, Quantiles, Schema
+from .tables import CountTable, check_relation
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -69,6 +70,11 @@ class QuantilePlan:
     """The relation that the ε speaks of."""
     _parts: tuple[tuple[Quantiles, Floats, _Mechanism], ...] = field(repr=False)
 
+    def rows(self, source: object, **counting: Any) -> CountTable:
+        """A table of one column that every row is in, so that their number is known before anything is paid."""
+        column = self._parts[0][0].name
+        return count(source, self._grids().select([column]), [(column,)], **counting)[0]
+
     def resolve(self, source: object, **counting: Any) -> Resolution:
         """Draw the edges, in one pass over any source that `count` takes, which gets the options `counting`.
 
@@ -78,6 +84,7 @@ class QuantilePlan:
         if self._parts:  # without quantile columns no row is read
             tables = count(source, self._grids(), [(column.name,) for column, _, _ in self._parts], **counting)
             for (column, grid, mechanism), table in zip(self._parts, tables, strict=True):
+                check_relation(table.relations, self.neighbours, table.unit)
                 inside = table.private_counts()[: len(grid) - 1]
                 points = choose_points(inside, column.bins, mechanism.select)
                 fields = {"name": column.name, "outside": column.outside, "missing": column.missing}

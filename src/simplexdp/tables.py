@@ -186,6 +186,24 @@ class CountTable:
         self.__reduce_ex__(2)
 
 
+def check_relation(relations: frozenset[Neighbours], neighbours: Neighbours, unit: Unit) -> None:
+    """Replace-one of rows publishes their number, so nothing may select them; otherwise none may move up into a gap."""
+    if neighbours == "replace-one" and unit == "row":
+        if "replace-one" not in relations:
+            raise PrivacyError(
+                "Under replace-one the number of rows is public, but this query may select rows by their values (it "
+                "has a word such as WHERE, JOIN or DISTINCT), so that one record can change it. Use "
+                "neighbours='add-remove' (--neighbours add-remove); or, if the number is public knowledge, declare it "
+                "with Query(..., public_size=True) (--public-size)."
+            )
+    elif "add-remove" not in relations:
+        raise PrivacyError(
+            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
+            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
+            "neighbours='replace-one' with rows as the unit."
+        )
+
+
 def _checked(counts: ArrayLike, columns: tuple[str, ...]) -> NDArray[np.int64]:
     array = np.asarray(counts)
     if array.ndim != len(columns):

@@ -12,6 +12,8 @@ import pytest
 from simplexdp import BayesianNetwork, Budget, Ledger, NaiveBayes, Query, Schema, release, release_distribution
 from simplexdp.counting import count
 from simplexdp.errors import InvalidArgument, PrivacyError
+from simplexdp.quantiles import resolve_quantiles
+from simplexdp.schema import Categories, Quantiles
 
 SCHEMA = Schema.of(smoker=["no", "yes"], ill=["no", "yes"])
 BUDGET = Budget(epsilon=1, delta=1e-6)
@@ -49,7 +51,7 @@ def test_counted_tables_of_a_selection_are_released_under_add_remove(some: str) 
     assert release(table, budget=BUDGET, neighbours="add-remove").total is None
 
 
-@pytest.mark.parametrize("end", ["LIMIT 20", "limit 20 offset 5", "OFFSET 5", "FETCH FIRST 20 ROWS ONLY"])
+@pytest.mark.parametrize("end", ["LIMIT 20", "limit 20 offset 5", "LIMIT/**/20", "FETCH FIRST 20 ROWS ONLY"])
 def test_a_number_of_rows_is_cut_under_replace_one_of_rows_only(some: str, end: str) -> None:
     # Of [a, b, c] LIMIT 2 gives (a, b); without a it gives (b, c): two rows differ, and the noise is for one.
     query = Query(f"{some.partition(' WHERE')[0]} {end}")
@@ -66,7 +68,22 @@ def test_a_number_of_rows_is_cut_under_replace_one_of_rows_only(some: str, end: 
 
 def test_names_of_columns_do_not_cut() -> None:
     assert not Query('SELECT "limit", top, t.offset, limits, t.limit FROM t').may_cut
-    assert Query("SELECT TOP 10 a FROM t").may_cut
+    assert not Query("SELECT a FROM t OFFSET 5").may_cut  # one record less is one row less
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT TOP 10 a FROM t",
+        "SELECT a FROM t LIMIT(3)",
+        "SELECT a FROM t LIMIT+3",
+        "SELECT a FROM t USING SAMPLE 3 ROWS",
+        "SELECT a FROM t TABLESAMPLE reservoir(3 ROWS)",
+        "SELECT DISTINCT ON (g) a FROM t ORDER BY g, a",
+    ],
+)
+def test_queries_of_which_another_row_may_move_up(sql: str) -> None:
+    assert "add-remove" not in Query(sql).relations
 
 
 def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
@@ -77,7 +94,20 @@ def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
         release([0, 0], **paid)
     with pytest.raises(InvalidArgument, match="at least one record"):
         BayesianNetwork([("smoker", "ill")], SCHEMA, **paid).fit(none)
+    numbers = Schema([Quantiles(4, lower=0, upper=10, name="age"), Categories(["no", "yes"], name="ill")])
+    empty = pa.table({"age": pa.array([], pa.float64()), "ill": pa.array([], pa.string())})
+    with pytest.raises(InvalidArgument, match="at least one record"):
+        release_distribution(empty, numbers, ["age", "ill"], **paid)
     assert "patients" not in ledger.datasets
+
+
+def test_private_quantiles_are_not_drawn_from_rows_that_another_may_move_into(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"age": [float(i % 50) for i in range(200)]}), tmp_path / "rows.parquet")
+    schema = Schema([Quantiles(4, lower=0, upper=50, name="age")])
+    query = Query(f"SELECT age FROM '{tmp_path / 'rows.parquet'}' LIMIT 100")
+    with pytest.raises(PrivacyError, match="moves up"):
+        resolve_quantiles(schema, query, epsilon=1.0, neighbours="add-remove")
+    assert not resolve_quantiles(schema, query, epsilon=1.0, neighbours="replace-one").schema.unresolved
 
 
 @pytest.mark.parametrize(
@@ -89,6 +119,11 @@ def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
         'SELECT "group" FROM t WHERE "where" = 1',
         "SELECT a FROM t PREWHERE b = 1",
         "SELECT DISTINCT a FROM t",
+        'SELECT DISTINCT "a" FROM t',
+        "SELECT DISTINCT `a` FROM t",
+        "SELECT a FROM t GROUP/**/BY a",
+        "SELECT regexp_split_to_table(a, ' ') FROM t",
+        "SELECT json_array_elements(a) FROM t",
         "SELECT a FROM t GROUP  BY a",
         "SELECT a FROM t LEFT JOIN u USING (id)",
         "SELECT a FROM t UNION SELECT a FROM u",
@@ -119,6 +154,7 @@ def test_queries_that_may_select(sql: str) -> None:
         'SELECT "group", t."where", "limit"::int, "join" FROM t',
         "SELECT `distinct` FROM t",
         "SELECT a IS DISTINCT FROM b AS c FROM t",
+        'SELECT "a" IS NOT DISTINCT FROM "b" AS c FROM t',
         "SELECT * FROM 'sample.parquet'",
         "SELECT * FROM 'patients_where.parquet'",
         "SELECT a FROM t ORDER BY a LIMIT 1000 OFFSET 10",

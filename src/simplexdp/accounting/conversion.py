@@ -76,6 +76,6 @@ def best_order(value: Callable[[float], float], upper: float = math.inf) -> tupl
         return min(value(1 + math.exp(t)), 1e100)  # orders that are not feasible are ∞, which the search cannot take
 
     found = minimize_scalar(finite, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-    if found.fun < values[best]:
+    if found.fun < min(values[best], 1e100):
         return 1 + math.exp(float(found.x)), float(found.fun)
     return 1 + math.exp(grid[best]), values[best]

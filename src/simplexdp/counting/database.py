@@ -15,14 +15,21 @@ from .source import Part, Request, Source, engine_errors
 
 _LABEL = "the query"
 _QUOTED_NAME = re.compile(r"""(?<![^\s,.(])(["`])\w+\1(?![^\s,.;:)])""")
+_COMPARISON = re.compile(r"\bis\s+(?:not\s+)?distinct\s+from\b", re.IGNORECASE)
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 # LIMIT, OFFSET and TOP with a number are not here: of a public number of rows they leave a public number.
 _SELECTS = re.compile(
-    r"\b(?:limit\s*\(|sample\s+[\d.]|(?:(?:pre)?where|having|qualify|join|lateral|apply|group\s+by|distinct(?!\s+from\b)"
-    r"|with\s+ties|union|intersect|except|minus|using\s+sample|tablesample|unnest|explode|generate_series|(?:un)?pivot"
-    r"|ignore_errors)\b)",
+    r"\b(?:limit\s*\(|sample\s+[\d.]|(?:(?:pre)?where|having|qualify|join|lateral|apply|group\s+by|distinct"
+    r"|with\s+ties|union|intersect|except|minus|using\s+sample|tablesample|unnest|explode|flatten|generate_\w+"
+    r"|\w+_to_table|json\w*_(?:each|tree|array_elements|object_keys)\w*|(?:un)?pivot|ignore_errors)\b)",
     re.IGNORECASE,
 )
-_CUTS = re.compile(r"\b(?:limit\s+(?!from\b)[^\s,]|offset\s+\d|top\s*[\d(]|fetch\s+(?:first|next)\b)", re.IGNORECASE)
+# OFFSET is not here: without one record there is one row less, whichever it is.
+_CUTS = re.compile(
+    r"(?<!\.)\blimit\b(?!\s+from\b)"
+    r"|\b(?:top\s*[\d(]|fetch\s+(?:first|next)\b|using\s+sample\b|tablesample\b|sample\s+[\d.]|distinct\s+on\b)",
+    re.IGNORECASE,
+)
 _FETCH = 1 << 14  # rows a DB-API cursor hands over at once; they are Python objects, so keep them few
 
 
@@ -58,12 +65,17 @@ class Query:
     @property
     def may_select(self) -> bool:
         """Whether one record may change the number of rows: a word of SQL says so, were it in a text or a comment."""
-        return _SELECTS.search(_QUOTED_NAME.sub(" ", self.sql)) is not None
+        return self._has(_SELECTS)
 
     @property
     def may_cut(self) -> bool:
         """Whether it may end after a number of rows, so that without one record another moves up."""
-        return _CUTS.search(_QUOTED_NAME.sub(" ", self.sql)) is not None
+        return self._has(_CUTS)
+
+    def _has(self, words: re.Pattern[str]) -> bool:
+        """With comments in it and without: what looks like one may be part of a text."""
+        plain = _COMPARISON.sub("=", _QUOTED_NAME.sub("_", self.sql))
+        return any(words.search(text) is not None for text in (plain, _COMMENT.sub(" ", plain)))
 
 
 def open_query(query: Query, request: Request) -> Source:

@@ -223,7 +223,7 @@ def model_weights(cells: int, noise: float = 0.5) -> FloatArray:
     """Prior weights of the shapes and of "all counts equal".
 
     Args:
-        cells: of the table.
+        cells: of the table, two or more.
         noise: the standard deviation of the noise over an average count; 0.5 gives the widest prior.
     """
     clear = _part(noise, CLEAR[1], CLEAR[0]) if cells > 2 else 0.0  # two cells say so little of k that it is narrow
