@@ -1,7 +1,8 @@
 """KL loss of every way to release one histogram at equal privacy; replace-one neighbours, public total.
 
 `python -m benchmarks utility --part histograms [--quick] [--out FILE.csv]`; the quick run takes a few minutes, the
-full one an hour or more on two cores. "Bernstein" is nan above 1000 cells and "Algorithm 1" where no order leaves it anything.
+full one an hour or more on two cores. "Bernstein" is nan above 1000 cells and "Algorithm 1" where no order leaves it
+anything.
 """
 
 from __future__ import annotations
