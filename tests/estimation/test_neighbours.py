@@ -84,7 +84,7 @@ def trend(steepness: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("steepness", "shuffled"), [(1.0, False), (1.0, True), (0.0, False)])
 def test_order_pays_for_trends_and_costs_little_elsewhere(steepness: float, shuffled: bool) -> None:
-    """60 samples of 2000 records under noise of deviation 12, paired; at 4 standard errors (3e-5, one-sided).
+    """30 samples of 2000 records under noise of deviation 12, paired; at 4 standard errors (3e-5, one-sided).
 
     The control: values in random order, or rows that are all alike, where knowing an order must not cost more than
     a twentieth of the loss.
@@ -95,8 +95,8 @@ def test_order_pays_for_trends_and_costs_little_elsewhere(steepness: float, shuf
         joint = joint[np.ix_(rng.permutation(8), rng.permutation(8))]
     rows = joint / joint.sum(axis=1, keepdims=True)
     places = {"p": np.arange(8.0), "x": np.arange(8.0)}
-    losses = np.empty((60, 2))
-    for i in range(60):
+    losses = np.empty((30, 2))
+    for i in range(30):
         counts = rng.multinomial(2000, joint.ravel()).reshape(8, 8) + 12 * rng.normal(size=(8, 8))
         tables = {("p", "x"): NoisyCounts(values=counts, variance=144.0, total=2000)}
         for j, known in enumerate((None, places)):
