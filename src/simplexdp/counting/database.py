@@ -24,9 +24,9 @@ _SELECTS = re.compile(
     r"|\w+_to_table|json\w*_(?:each|tree|array_elements|object_keys)\w*|(?:un)?pivot|ignore_errors)\b)",
     re.IGNORECASE,
 )
-# OFFSET is not here: without one record there is one row less, whichever it is.
+# OFFSET too: a person with many rows before the cut takes the place of as many rows after it.
 _CUTS = re.compile(
-    r"(?<!\.)\blimit\b(?!\s+from\b)"
+    r"(?<!\.)\b(?:limit|offset)\b(?!\s+from\b)"
     r"|\b(?:top\s*[\d(]|fetch\s+(?:first|next)\b|using\s+sample\b|tablesample\b|sample\s+[\d.]|distinct\s+on\b)",
     re.IGNORECASE,
 )
