@@ -198,8 +198,9 @@ def check_relation(relations: frozenset[Neighbours], neighbours: Neighbours, uni
             )
     elif "add-remove" not in relations:
         raise PrivacyError(
-            "Under add-remove, and for persons, a query must not cut its rows at a number (LIMIT, OFFSET, TOP, FETCH): "
-            "without one record another moves up, and more rows change than the noise is for. Leave it out, or use "
+            "Under add-remove, and for persons, a query must not pick some rows in place of others (LIMIT, OFFSET, "
+            "TOP, FETCH, a sample of fixed size, DISTINCT ON): without one record another moves up, and more rows "
+            "change than the noise is for. Leave it out, or use "
             "neighbours='replace-one' with rows as the unit."
         )
 
