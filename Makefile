@@ -5,42 +5,69 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?=
 CASES  ?= 1000000
+OPTIONS ?=
 
-.PHONY: demo test lint bench utility fuzz docs audit-deps licences sbom hashes clean help
+.PHONY: demo test quick lint house wheel bench utility reproduce fuzz docs audit-deps licences sbom hashes clean help
 
 help:
 	@echo "make demo    the main job on embedded data"
 	@echo "make test    ruff, mypy --strict, tests and doctests"
+	@echo "make quick   lint of what changed, and the tests that are not marked slow"
 	@echo "make lint    ruff and mypy only"
+	@echo "make house   how the tree stands: modules, long parameter lists, edges of a fit, beside what is wanted"
+	@echo "make wheel   build the wheel into dist/, install it in an environment of its own and use it there"
 	@echo "make bench   speed as ratios measured side by side"
 	@echo "make utility loss at equal privacy, beside the other methods"
+	@echo "make reproduce    the experiments of the paper; with OPTIONS=--quick in a minute or two"
 	@echo "make docs    the documentation as HTML in docs/_build"
 	@echo "make fuzz    a million hostile inputs"
 	@echo "make audit-deps, licences, sbom, hashes    the supply chain, into build/"
 
+# An environment holds the path of its folder: one that was moved or copied is made again.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev,docs]"
-	@touch $(READY)
+	@pwd -P > $(READY)
+
+# Programs of the environment run as `python -m`: their first lines hold a path, which may have spaces or be too long.
 
 demo: $(READY)
-	$(BIN)/simplexdp demo
+	$(BIN)/python -m simplexdp demo
 
 lint: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 
 export OPENBLAS_NUM_THREADS ?= 1
+export PYTHONUTF8 ?= 1
 
 test: lint
 	$(BIN)/python -m pytest -n 2 $(TESTS)
+
+house: $(READY)
+	$(BIN)/python -m tools.house
+
+wheel: $(READY)
+	$(BIN)/python -m tools.wheel
+
+# The loop while working; `make test` is complete.
+quick: $(READY)
+	$(BIN)/python -m tools.lint_changed
+	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile quick $(or $(TESTS),tests)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks accounting sampling prediction counting
 
 utility: $(READY)
 	$(BIN)/python -m benchmarks utility
+
+reproduce: $(READY)
+	$(BIN)/python -m reproduction $(OPTIONS)
 
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: inputs are changed at random"
@@ -56,16 +83,16 @@ $(TOOLS)/.ready:
 
 # A package that the index does not know of is a failure, or an index out of reach would look like a clean result.
 audit-deps: $(TOOLS)/.ready
-	$(TOOLS)/bin/pip-audit --requirement constraints-hashed.txt --disable-pip --strict --progress-spinner off || \
+	$(TOOLS)/bin/python -m pip_audit --requirement constraints-hashed.txt --disable-pip --strict --progress-spinner off || \
 		{ echo "audit-deps: a weakness is known (listed above), or the index of weaknesses could not be asked"; exit 1; }
 
 licences: $(READY) $(TOOLS)/.ready
 	@mkdir -p build
-	$(TOOLS)/bin/pip-licenses --python=$(BIN)/python --format=markdown --order=license --output-file=build/licences.md
+	$(TOOLS)/bin/python -m piplicenses --python=$(BIN)/python --format=markdown --order=license --output-file=build/licences.md
 
 sbom: $(READY) $(TOOLS)/.ready
 	@mkdir -p build
-	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
+	$(TOOLS)/bin/python -m cyclonedx_py environment --pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
 
 hashes: $(READY)
 	$(BIN)/python tools/hash_constraints.py

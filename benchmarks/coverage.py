@@ -16,11 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from simplexdp.estimation import NoisyCounts, estimate
-from simplexdp.mechanisms import BalancedLaplace, Gaussian, Laplace, Polya
-from simplexdp.mechanisms.registry import AnyMechanism
+from simplexdp.mechanisms import AnyMechanism, BalancedLaplace, Gaussian, Laplace, Polya
 from simplexdp.models.guarantee import Guarantee
 from simplexdp.models.release import Release
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.sampling import SeededEntropy
 
 LEVEL = 0.95
 RECORDS = 50

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from sklearn.naive_bayes import CategoricalNB
 
 from simplexdp import Budget, Categories, CellNumbers, Schema, count
-from simplexdp.drawing import draw_tables
 from simplexdp.models.naive_bayes import NaiveBayesModel
 from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.planning import plan_tables
+from simplexdp.private.session import draw_tables
 
 from .clock import seconds
 

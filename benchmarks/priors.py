@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
+from reproduction.datasets import load
 from simplexdp.budget import Budget
-from simplexdp.datasets import load
-from simplexdp.estimation.few import SHAPES, few_models, model_weights
+from simplexdp.estimation.few import few_models, model_weights
+from simplexdp.estimation.likelihood import SHAPES
 
 from .utility.histogram_cases import Case, cases
 from .utility.histogram_methods import chosen, randomness, released, rivals

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from simplexdp.sampling import SecureEntropy
 from simplexdp.sampling.dirichlet import dirichlet
 from simplexdp.sampling.discrete import discrete_gaussian, discrete_laplace
-from simplexdp.sampling.entropy import SecureEntropy
 from simplexdp.sampling.polya import negative_binomial
 
 from .clock import seconds

@@ -21,6 +21,7 @@ def _digits():
         yield
 
 
+@pytest.mark.slow
 def test_the_quickstart_runs_as_written():
     text = (DOCS / "quickstart.md").read_text(encoding="utf-8")
     text = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
@@ -31,6 +32,7 @@ def test_the_quickstart_runs_as_written():
     assert result.failed == 0, "".join(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["ledger", "audit", "which-mechanism"])
 def test_the_examples_of_a_page_run_as_written(page):
     text = re.sub(r"^```.*$", "", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -72,6 +74,7 @@ def _profile(epsilon, r, alpha):
     return front - mp.exp(epsilon) * mp.betainc(alpha + r, alpha, 0, s, regularized=True)
 
 
+@pytest.mark.slow
 def test_replace_one_is_a_double_integral_of_the_trigamma_function():
     w, r, alpha = mp.mpf(3), mp.mpf("0.5"), mp.mpf(8)
     integral = mp.quad(lambda s, t: mp.psi(1, alpha - w * r + s + t), [0, w * r], [0, (1 + w) * r])

@@ -49,6 +49,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_python_dash_m_runs_the_command_line() -> None:
     done = subprocess.run([sys.executable, "-m", "simplexdp", "--version"], capture_output=True, text=True, check=False)
     assert done.returncode == 0

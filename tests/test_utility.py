@@ -10,7 +10,7 @@ from scipy import stats
 
 from simplexdp import Dirichlet, Gaussian, Laplace, Polya
 from simplexdp.errors import Infeasible, InvalidArgument
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.sampling import SeededEntropy
 from simplexdp.utility import (
     bias,
     exponential_mechanism_log_density,

@@ -19,8 +19,8 @@ from .changes import change
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARES = {
-    "schema_yaml": 0.2,
-    "schema_json": 0.2,
+    "schema_yaml": 0.15,
+    "schema_json": 0.15,
     "release_file": 0.15,
     "release_body": 0.05,
     "model_body": 0.06,
@@ -29,10 +29,12 @@ SHARES = {
     "ledger_chain": 0.07,
     "ledger": 0.03,
     "parquet": 0.07,
-    "counts": 0.07,
+    "counts": 0.06,
+    "sql": 0.01,
     "csv": 0.004,
     "packed": 0.003,
     "rows_json": 0.003,
+    "rows": 0.1,
     "command": 0.01,
 }
 """How the cases are divided: most go where a case takes microseconds."""

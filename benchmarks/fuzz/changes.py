@@ -54,6 +54,8 @@ def change(target: str, data: bytes, rng: random.Random) -> bytes:
             return swap(data, rng.random(), rng.choice(HOSTILE), remove=rng.random() < 0.2)
         except (ValueError, TypeError, RecursionError):
             pass
+    if target == "rows":  # the bytes are dice
+        return rng.randbytes(8)
     if target in ("command", "counts"):
         return edit(data, rng.random(), rng.randint(0, 2), rng.randbytes(rng.randint(0, 2)))
     piece = rng.choice(PIECES) if rng.random() < 0.7 else rng.randbytes(rng.randint(1, 4))

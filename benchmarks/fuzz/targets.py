@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -22,20 +23,21 @@ from simplexdp.cli import run
 from simplexdp.ledger import Ledger, fingerprint
 from simplexdp.ledger.chain import START, Entry, State
 from simplexdp.models.bayesian_network import BayesianNetworkModel
+from simplexdp.models.bayesian_network.graph import Graph
 from simplexdp.models.document import write_document
-from simplexdp.models.graph import Graph
 from simplexdp.models.naive_bayes import NaiveBayesModel
 from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.network import BayesianNetwork
 
 from .changes import HOSTILE
+from .statements import statement, try_statement
 from .watch import COUNT, SECRET, folder, quiet
 
 RICH = """
 origin: declared
 columns:
   - {name: sex, values: [f, m]}
-  - {name: region, values: [1, 2, 3], other: cell, missing: cell}
+  - {name: region, values: [1, 2, 3], other: cell, missing: cell, origin: public}
   - {name: age, edges: [0, 18, 40, 65, 120], own: [-1], outside: nearest}
   - {name: income, bins: 10, lower: 0, upper: 200000, share: 0.1}
   - {name: admitted, values: [2024-01-30, 2024-01-31]}
@@ -161,11 +163,11 @@ def ledger_chain(data: bytes) -> None:
         for number, body in enumerate(bodies):
             if not isinstance(body, dict):
                 return
-            kind = "open" if "limit" in body else "charge" if "dataset" in body else "seal"
+            kind = "open" if "filter_order" in body else "charge" if "dataset" in body else "seal"
             entry = Entry.after(number, previous, kind, body)  # type: ignore[arg-type]
             state.take(number, kind, entry.text, previous, entry.hash)
             previous = entry.hash
-        assert all(spent <= state.terms.limit for spent in state.spent.values())  # type: ignore[union-attr]
+        assert all(state.left(dataset) >= 0 and state.slack_left(dataset) >= 0 for dataset in state.spent)
 
     quiet(run)
 
@@ -219,6 +221,30 @@ def counts(data: bytes) -> None:
     mechanism = kinds[data[0] % 3] if data else kinds[0]
     nested = [values, values[:2]] if data[:1] > b"\xc0" else values
     quiet(lambda: mechanism.release(nested, entropy=1))  # type: ignore[arg-type]
+
+
+def rows(data: bytes) -> None:
+    """A random table through one of all sources, counted as a second implementation counts it."""
+    from . import rows as tables
+
+    here = folder() / "rows"
+    here.mkdir(exist_ok=True)
+    tables.one(data, here)
+
+
+# -- statements ----------------------------------------------------------------------------------------------------
+
+
+def sql(data: bytes) -> None:
+    """A statement, and another from the grammar with the bytes as its seed: refused, or one record changes one row."""
+    texts = [data.decode(errors="replace"), statement(random.Random(data))]
+
+    def run() -> None:
+        for text in texts:
+            found = try_statement(text)[1]
+            assert found is None, found
+
+    quiet(run)
 
 
 # -- the command line ----------------------------------------------------------------------------------------------
@@ -343,6 +369,10 @@ def seeds(target: str) -> tuple[bytes, ...]:
     if target == "rows_json":
         rows = [{key: value for key, value in row.items() if key != "name"} for row in _rows().to_pylist()]
         return (json.dumps(_rows().to_pylist()).encode(), "\n".join(map(json.dumps, rows)).encode())
+    if target == "rows":
+        return (b"0", b"1")
+    if target == "sql":
+        return tuple(statement(random.Random(seed)).encode() for seed in range(40))
     if target == "counts":
         return (bytes(6), bytes([1, 2, 2, 2, 2, 2]), bytes([255, 7, 8, 9]))
     if target == "csv":
@@ -395,5 +425,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "rows_json": rows_json,
     "parquet": parquet,
     "counts": counts,
+    "rows": rows,
+    "sql": sql,
     "command": command,
 }

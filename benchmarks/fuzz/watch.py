@@ -71,7 +71,7 @@ class Watch:
 def _importing() -> bool:
     frame = sys._getframe(2)
     while frame is not None:
-        if "importlib" in frame.f_code.co_filename:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ("importlib", "_frozen_importlib"):
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False

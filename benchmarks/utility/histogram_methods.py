@@ -17,19 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from reproduction.methods.noisy import BURN_IN, KEPT, GibbsSampler
+from reproduction.problems import Tables
 from simplexdp.accounting.conversion import rdp_for_epsilon
 from simplexdp.budget import Budget
 from simplexdp.errors import Infeasible
 from simplexdp.estimation import Method, NoisyCounts, estimate
-from simplexdp.experiments.methods.bernstein import BURN_IN, KEPT, GibbsSampler
-from simplexdp.experiments.problems import Tables
-from simplexdp.mechanisms import Dirichlet, Gaussian, Laplace
+from simplexdp.mechanisms import AnyMechanism, Dirichlet, Gaussian, Laplace
 from simplexdp.mechanisms.auto import choose
 from simplexdp.mechanisms.dirichlet import zipf_profile
-from simplexdp.mechanisms.registry import AnyMechanism
 from simplexdp.models.guarantee import Guarantee
 from simplexdp.models.release import Release
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.sampling import SeededEntropy
 
 from .histogram_cases import Case
 from .histogram_noise import draws, latin_hypercube

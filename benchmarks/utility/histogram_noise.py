@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 
-from simplexdp.mechanisms import BalancedLaplace, Gaussian, Laplace
-from simplexdp.mechanisms.registry import AnyMechanism
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.mechanisms import AnyMechanism, BalancedLaplace, Gaussian, Laplace
+from simplexdp.sampling import SeededEntropy
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 The discretisation is the paper's, read off the data, so nothing here is private: draws are seeded, and every method
 sees the same splits. Adult, CreditCard, GermanCredit and Thyroid were used to choose constants of the library, the
-other four were not. The files are found as `simplexdp.datasets` finds them. All but ours release the class counts as
+other four were not. The files are found as `reproduction.datasets` finds them. All but ours release the class counts as
 one more table and give every table the same share of the budget, as the paper does. The targets are about (5, ε)-RDP;
 (ε, δ) budgets are measured on fewer splits.
 """
@@ -19,21 +19,19 @@ import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from reproduction.datasets import CATALOGUE, PAPER_ORDER, find
+from reproduction.datasets.files import read_text
+from reproduction.methods.exact import DirichletExact, noisy_counts
+from reproduction.methods.noisy import Foulds, YeFeldmanTalwar
+from reproduction.methods.paper import AlgorithmOne, NonPrivate, calibrated_gaussian, calibrated_laplace
+from reproduction.problems import Tables
 from simplexdp import Budget, CellNumbers, Schema
-from simplexdp.counting.plan import column_spec
-from simplexdp.counting.run import BatchEncoder
-from simplexdp.datasets import CATALOGUE, PAPER_ORDER, find
-from simplexdp.datasets.files import read_text
 from simplexdp.estimation import Method, NoisyCounts, estimate
-from simplexdp.experiments.methods.baselines import NonPrivate
-from simplexdp.experiments.methods.exact import DirichletExact, noisy_counts
-from simplexdp.experiments.methods.foulds import Foulds
-from simplexdp.experiments.methods.paper import AlgorithmOne, calibrated_gaussian, calibrated_laplace
-from simplexdp.experiments.methods.ye import YeFeldmanTalwar
-from simplexdp.experiments.problems import Tables
 from simplexdp.mechanisms import Gaussian, Laplace
 from simplexdp.naive_bayes import fit_naive_bayes
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.private.counting.kernel import BatchEncoder
+from simplexdp.private.counting.plan import column_spec
+from simplexdp.sampling import SeededEntropy
 
 from .setting import RENYI, RENYI_EPSILONS, approximate_budgets, kind, renyi_budgets, split
 from .table import OURS, Losses, Origin, Row, pivot

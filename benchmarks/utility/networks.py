@@ -19,11 +19,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from reproduction.datasets import Table, load
+from reproduction.graphs import GRAPHS
 from simplexdp import Budget, CellNumbers, Schema
-from simplexdp.datasets import Table, load
 from simplexdp.estimation import Method, NoisyCounts, estimate
-from simplexdp.experiments.graphs import GRAPHS
-from simplexdp.models.graph import Graph
+from simplexdp.models.bayesian_network.graph import Graph
 from simplexdp.network import BayesianNetwork
 
 from . import private_pgm

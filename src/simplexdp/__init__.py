@@ -11,35 +11,37 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .accounting import PrivacyLoss, Sensitivity
     from .budget import Budget
-    from .counting import CellNumbers, Files, Query, count
     from .estimation import NoisyCounts, estimate
     from .forecast import plan
     from .learn import NaiveBayes
     from .ledger import Ledger
     from .mechanisms import BalancedLaplace, Dirichlet, Draw, Gaussian, Laplace, Polya
-    from .models import Certificate, Release
+    from .models import BayesianNetworkModel, Certificate, Model, NaiveBayesModel, Release, TablesModel, read
+    from .naive_bayes import fit_naive_bayes
     from .network import BayesianNetwork
-    from .pipeline import release, release_distribution
+    from .pipeline import release, release_distribution, release_tables
+    from .private.counting import CellNumbers, Files, OneRecordPerRow, Query, count
+    from .private.tables import CountTable
     from .schema import Categories, Numeric, Quantiles, Schema
     from .synthetic import synthetic_records, write_synthetic_records
-    from .tables import CountTable
 
 # Names are loaded when they are first used, so that a small job does not wait for Arrow or scikit-learn.
 _HOMES = {
     "accounting": ("PrivacyLoss", "Sensitivity"),
     "budget": ("Budget",),
-    "counting": ("CellNumbers", "Files", "Query", "count"),
+    "counting": ("CellNumbers", "Files", "OneRecordPerRow", "Query", "count"),
     "estimation": ("NoisyCounts", "estimate"),
     "forecast": ("plan",),
     "learn": ("NaiveBayes",),
     "ledger": ("Ledger",),
     "mechanisms": ("BalancedLaplace", "Dirichlet", "Draw", "Gaussian", "Laplace", "Polya"),
-    "models": ("Certificate", "Release"),
+    "models": ("BayesianNetworkModel", "Certificate", "Model", "NaiveBayesModel", "Release", "TablesModel", "read"),
+    "naive_bayes": ("fit_naive_bayes",),
     "network": ("BayesianNetwork",),
-    "pipeline": ("release", "release_distribution"),
+    "pipeline": ("release", "release_distribution", "release_tables"),
     "schema": ("Categories", "Numeric", "Quantiles", "Schema"),
     "synthetic": ("synthetic_records", "write_synthetic_records"),
-    "tables": ("CountTable",),
+    "private.tables": ("CountTable",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -57,6 +59,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "BalancedLaplace",
     "BayesianNetwork",
+    "BayesianNetworkModel",
     "Budget",
     "Categories",
     "CellNumbers",
@@ -68,9 +71,12 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Ledger",
+    "Model",
     "NaiveBayes",
+    "NaiveBayesModel",
     "NoisyCounts",
     "Numeric",
+    "OneRecordPerRow",
     "Polya",
     "PrivacyLoss",
     "Quantiles",
@@ -78,13 +84,17 @@ __all__ = [
     "Release",
     "Schema",
     "Sensitivity",
+    "TablesModel",
     "__version__",
     "count",
     "errors",
     "estimate",
+    "fit_naive_bayes",
     "plan",
+    "read",
     "release",
     "release_distribution",
+    "release_tables",
     "synthetic_records",
     "write_synthetic_records",
 ]

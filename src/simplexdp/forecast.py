@@ -1,37 +1,53 @@
 """`plan`: what a release would cost and lose, before anything is spent or read.
 
-The loss is forecast on a public stand-in for the table: Zipf-distributed counts of the stated total, or counts that the
-user knows to be public. Nothing here touches sensitive data.
+The loss of a table is forecast on a public stand-in for it: Zipf-distributed counts of the stated total, or counts that
+the user knows to be public. That of a model with a second look, Newton rounds or a graph follows from no table alone:
+on request the fit itself is run, with seeded noise, on made-up populations (`StandInLoss`). Nothing here touches
+sensitive data.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
+from numpy.typing import ArrayLike
 
-from .budget import Budget, Neighbours, check_positive, check_whole
-from .errors import Infeasible, InvalidArgument
+from .budget import Budget, Neighbours, Unit, check_positive, check_whole
+from .errors import Infeasible, InvalidArgument, PrivacyWarning
 from .estimation import Method
-from .mechanisms import BalancedLaplace, Dirichlet, Gaussian, Laplace
-from .mechanisms.base import checked_counts
+from .fitting import Facts, LedgerLike, Terms
+from .fitting.design import Design, Recipe, Tabulated
+from .ledger import opened
+from .mechanisms import Dirichlet, private_mechanisms
+from .mechanisms.base import TableMechanism, checked_counts
 from .mechanisms.dirichlet import zipf_profile
-from .mechanisms.registry import AnyMechanism
-from .models.release import Release
-from .planning import MechanismName, Plan, Split, plan_tables, shares, split_by_loss
-from .sampling.entropy import SeededEntropy
-from .schema import Schema
+from .mechanisms.sums import GaussianTables
+from .models.certificate import Spent, steps_of
+from .pipeline import TablesRecipe
+from .planning import MechanismName, Plan, Split, warn_of_weak_budget
+from .schema import Schema, SchemaLike
+from .shown import Shown
+from .stand_ins import FITS, MOST_RECORDS, REPEATED, Designed, Parts, Progress, StandInLoss, TableStandIn, stand_in_loss
 from .utility import tail_bound
 
 Tables = Sequence[Sequence[str] | int]
-COMPARED: tuple[MechanismName, ...] = ("balanced-laplace", "laplace", "gaussian", "polya", "dirichlet")
-_FEW = 2_000
-"""Cells up to which a stand-in table is simulated as it is; larger ones are cut to this many with the same mean."""
+_RELEASES = 60
+"""Simulated for one figure: many different tables get fewer each, since their mean is as certain."""
+_LEAST, _MOST = 3, 24
+"""Releases of one table."""
+_ALIKE = 48
+"""Up to so many different tables each is simulated; of more, one stands for all of about its size and noise."""
+_STEP = 1.1
+"""Ratio of cells, and of noise, within which they do."""
+_PRECISE = 1.03
+"""Ratio to which the smallest ε and the smallest number of records are found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,31 +62,56 @@ class TableForecast:
     expected_kl: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Forecast(Shown):
     """A plan with what it is expected to lose.
 
-    `alternatives` holds the mean expected KL a table of each mechanism at this budget, `best` the smallest of them;
-    `theorem2` is the paper's bound on the KL of a raw Dirichlet draw that holds with probability 0.95, beside the exact
-    expectation of the same draw, for the first table.
+    `alternatives` holds the mean expected KL a table of each rival at this budget, `best` the smallest of them, where
+    they were asked for. Then `theorem2` is the paper's bound on the KL of a raw Dirichlet draw that holds with
+    probability 0.95, beside the exact expectation of the same draw, for the first table. `on_a_public_stand_in` is what
+    the whole fit lost on made-up populations, where that was asked for.
     """
 
-    plan: Plan
+    design: Design
     tables: tuple[TableForecast, ...]
     total: float | None
     alternatives: dict[str, float]
     theorem2: float | None
     raw_dirichlet: float | None
+    on_a_public_stand_in: StandInLoss | None = None
+
+    def _columns(self) -> dict[str, list[Any]]:
+        told: dict[str, list[Any]] = {"table": [" × ".join(table.columns) for table in self.tables]}
+        return told | {
+            name: [getattr(table, name) for table in self.tables]
+            for name in ("cells", "share", "mechanism", "noise", "expected_kl")
+        }
+
+    def _facts(self) -> list[str]:
+        return [str(step) for step in self.steps]
+
+    def __repr__(self) -> str:
+        return f"Forecast({len(self.tables)} tables, {self.cells:,} cells, expected KL {self.expected_kl:.4g})"
 
     @property
-    def best(self) -> str:
-        """The mechanism that would lose least."""
-        return min(self.alternatives, key=self.alternatives.__getitem__)
+    def best(self) -> str | None:
+        """The rival that would lose least; None where none was asked for."""
+        return min(self.alternatives, key=self.alternatives.__getitem__, default=None)
 
     @property
     def cells(self) -> int:
         """Of all tables."""
         return self.plan.cells
+
+    @property
+    def plan(self) -> Plan:
+        """The fixed tables and what follows them."""
+        return self.design.plan
+
+    @property
+    def steps(self) -> tuple[Spent, ...]:
+        """What the budget will be spent on."""
+        return steps_of(self.design.guarantee)
 
     @property
     def expected_kl(self) -> float:
@@ -79,10 +120,10 @@ class Forecast:
 
 
 def plan(
-    tables: Tables,
+    tables: Tables | Recipe[Any],
     *,
     budget: Budget,
-    schema: Schema | None = None,
+    schema: SchemaLike | None = None,
     total: float | None = None,
     like: ArrayLike | None = None,
     mechanism: MechanismName = "auto",
@@ -91,122 +132,180 @@ def plan(
     estimate: Method = "posterior-mean",
     rows_per_person: int | None = None,
     repeats: int | None = None,
-    alternatives: Sequence[MechanismName] = COMPARED,
+    alternatives: Sequence[MechanismName] | Literal["all"] = (),
+    ledger: LedgerLike | str | os.PathLike[str] | None = None,
+    stand_in: bool = False,
+    progress: Progress | None = None,
 ) -> Forecast:
-    """Forecast a release: sizes, mechanisms, noise, expected KL and which mechanism would lose least.
+    """Forecast a release: sizes, mechanisms, noise, expected KL and, on request, what other mechanisms would lose.
+
+    What is forecast is the design that a fit with the same facts carries out.
 
     >>> from simplexdp import Budget, plan
-    >>> forecast = plan([6], budget=Budget(epsilon=1, delta=1e-5), total=1283)
-    >>> forecast.best, forecast.tables[0].mechanism
-    ('balanced-laplace', 'BalancedLaplace(scale=1.99995, cells=6)')
+    >>> forecast = plan([6], budget=Budget(epsilon=1, delta=1e-5), total=1283, alternatives="all")
+    >>> forecast.best in forecast.alternatives, round(forecast.tables[0].noise, 2)
+    (True, 2.25)
 
     Args:
-        tables: the columns of each table (with `schema`), or the number of cells of each.
+        tables: the columns of each table (with `schema`), the number of cells of each, or the recipe of a model.
         budget: for all of them together.
         schema: of the columns.
         total: the number of records; a guess is enough where it is not public. Default: of `like`, or 1000.
         like: public counts that the tables may resemble; Zipf's law otherwise.
         mechanism: of the plan.
         neighbours: the relation.
-        split: of the budget over the tables.
+        split: of the budget over the tables; a recipe has its own.
         estimate: the method whose loss is forecast.
         rows_per_person: plan for persons with up to this many rows.
-        repeats: simulated releases for each figure; by default 24 for small tables, fewer for large ones.
-        alternatives: mechanisms to compare with.
+        repeats: simulated releases of each table; by default 24 for a few small tables, fewer of large or of many.
+        alternatives: rival mechanisms to compare with, or "all" that are registered; none by default: each is
+            calibrated and simulated as the plan itself is.
+        ledger: plan for a fit that this ledger pays; nothing is charged.
+        stand_in: for the recipe of a model: run its fit on made-up public populations, which takes seconds the first
+            time and is kept in the cache folder of the user; see `StandInLoss`.
+        progress: called with the parts done and the parts in all.
     """
-    columns, shapes = _tables(tables, schema)
-    stand_in = None if like is None else checked_counts(like).ravel()
+    if progress is not None and not callable(progress):
+        raise InvalidArgument("progress", "called with the parts done and in all", got=type(progress).__name__)
+    rivals = tuple(private_mechanisms()) if alternatives == "all" else tuple(alternatives)
+    recipe: Any = tables if hasattr(tables, "follow") else tables_recipe(tables, schema, split)
+    if stand_in and isinstance(recipe, TablesRecipe):
+        raise InvalidArgument("stand_in", "left out for tables", hint="It shows what the fit of a model would lose.")
+    counts = None if like is None else checked_counts(like).ravel()
+    said = total is not None or counts is not None
     if total is None:
-        total = 1000.0 if stand_in is None else float(stand_in.sum())
+        total = 1000.0 if counts is None else float(counts.sum())
     total = check_positive("total", total)
     repeats = None if repeats is None else check_whole("repeats", repeats)
-    public = neighbours == "replace-one" and rows_per_person is None
-    rows = 1 if rows_per_person is None else check_whole("rows_per_person", rows_per_person)
+    unit = Unit(neighbours=neighbours, rows_per_person=rows_per_person)
+    paying = opened(ledger)
+    facts = Facts(
+        records=round(total) if said or unit.total_is_public else None,
+        is_public=unit.total_is_public,
+        prices=None if paying is None else paying.filter,
+    )
+    if unit.total_is_public and said:
+        warn_of_weak_budget(budget, total)
+    else:
+        warn_of_weak_budget(budget, None)
 
-    if split == "loss":
-        sizes = [math.prod(shape) for shape in shapes]
-        split = split_by_loss(budget, sizes, neighbours=neighbours, total=total if public else None, rows=rows)
+    def made(name: MechanismName, facts: Facts = facts) -> Design:
+        terms = Terms(budget=budget, mechanism=name, estimate=estimate, unit=unit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)  # said above, and only where N was given
+            design: Design = recipe.design(facts, terms)
+            return design
 
-    def made(name: MechanismName) -> Plan:
-        return plan_tables(
-            columns,
-            shapes,
-            budget,
-            mechanism=name,
-            neighbours=neighbours,
-            split=split,
-            total=total if public else None,
-            unit="row" if rows_per_person is None else "person",
-            rows=rows,
-        )
+    def losses(design: Design) -> list[float]:
+        return _losses(design, TableStandIn(counts=counts, total=total, method=estimate, repeats=repeats))
 
-    def losses(made_plan: Plan) -> list[float]:
-        known: dict[tuple[AnyMechanism, int], float] = {}
-        for key in zip(made_plan.mechanisms, (math.prod(shape) for shape in shapes), strict=True):
-            if key not in known:
-                known[key] = _simulate(*key, made_plan, stand_in, total, public, estimate, repeats)
-        return [known[key] for key in zip(made_plan.mechanisms, (math.prod(s) for s in shapes), strict=True)]
-
+    parts = Parts(progress, 1 + len(rivals) + stand_in * len(REPEATED) * FITS)
     chosen = made(mechanism)
-    parts = shares(split, [math.prod(shape) for shape in shapes], columns)
-    rows_of_table = zip(columns, shapes, parts, chosen.mechanisms, losses(chosen), strict=True)
+    lost = losses(chosen)
+    parts.done()
     compared: dict[str, float] = {}
-    for name in alternatives:
-        try:
+    for name in rivals:
+        with contextlib.suppress(Infeasible):  # a Dirichlet draw and balanced noise need a public total
             compared[name] = float(np.mean(losses(made(name))))
-        except Infeasible:
-            continue  # a Dirichlet draw and balanced noise need a public total
+        parts.done()
     raw: float | None = None
     theorem2: float | None = None
-    if public and alternatives:
+    shapes = chosen.plan.shapes
+    if unit.total_is_public and rivals and not budget.is_pure:
         raw, theorem2 = _raw_dirichlet(budget, len(shapes), math.prod(shapes[0]), total)
+    simulated: StandInLoss | None = None
+    if stand_in:
+        records = min(round(total), MOST_RECORDS)
+        design = chosen if records == round(total) else made(mechanism, replace(facts, records=records))
+        simulated = stand_in_loss(Designed(recipe=recipe, made=design), budget, records, parts)
+    rows = zip(chosen.plan.columns, shapes, _table_shares(chosen), _with_look(chosen), lost, strict=True)
     return Forecast(
-        plan=chosen,
+        design=chosen,
         tables=tuple(
             TableForecast(
                 columns=tuple(names),
                 cells=math.prod(shape),
                 share=share,
                 mechanism=str(each),
-                noise=noise_at_empty_cell(each),
+                noise=math.sqrt(each.noise_variance),
                 expected_kl=max(kl, 0.0),  # rounding may put it below
             )
-            for names, shape, share, each, kl in rows_of_table
+            for names, shape, share, each, kl in rows
         ),
         total=total,
         alternatives=compared,
         theorem2=theorem2,
         raw_dirichlet=raw,
+        on_a_public_stand_in=simulated,
     )
 
 
-def smallest_epsilon(target_kl: float, tables: Tables, *, budget: Budget, **settings: Any) -> float:
+def tables_recipe(tables: Tables, schema: SchemaLike | None = None, split: Split = "equal") -> TablesRecipe:
+    """The recipe of some tables, given by their columns or by their numbers of cells."""
+    declared = None if schema is None else Schema.given(schema)
+    columns, shapes = _tables(tables, declared)
+    return TablesRecipe(tables=Tabulated(columns=tuple(columns), schema=declared, shapes=tuple(shapes)), split=split)
+
+
+def _with_look(design: Design) -> list[TableMechanism]:
+    """What each table is known by in the end: with further looks at the same ones, as if spread as the first."""
+    rounds = [each for each in design.rounds if each.kernel is None and not each.again]
+    looks = [look for each in rounds for look in design.bought[each.name] if isinstance(look, GaussianTables)]
+    if not looks:
+        return list(design.mechanisms)
+    first = [1 / each.noise_variance for each in design.mechanisms]
+    more = float(sum(look.precision for look in looks))
+    both = [own + more * own / math.fsum(first) for own in first]
+    return [replace(looks[0], sigma=precision**-0.5).spread([1.0])[0] for precision in both]
+
+
+def _table_shares(design: Design) -> list[float]:
+    """The part of the loss of all fixed tables that each takes."""
+    guarantee = design.guarantee
+    known = {each: each.loss(guarantee.neighbours, rows=guarantee.rows).rdp(1) for each in set(design.mechanisms)}
+    whole = math.fsum(known[each] for each in design.mechanisms)
+    return [known[each] / whole if 0 < whole < math.inf else 1 / len(design.mechanisms) for each in design.mechanisms]
+
+
+def smallest_epsilon(
+    target_kl: float, tables: Tables, *, budget: Budget, progress: Progress | None = None, **settings: Any
+) -> float:
     """About the smallest ε (δ or order as in `budget`) at which the expected KL of `plan` is at most the target."""
-    check_positive("target_kl", target_kl)
+    target_kl = check_positive("target_kl", target_kl)
 
     def kl(epsilon: float) -> float:
-        return plan(tables, budget=replace(budget, epsilon=epsilon), alternatives=(), **settings).expected_kl
+        return plan(tables, budget=replace(budget, epsilon=epsilon), **settings).expected_kl
 
-    return _search(kl, target_kl, 1e-3, 20.0)
+    return _search(kl, target_kl, (1e-3, 20.0), progress)
 
 
-def smallest_total(target_kl: float, tables: Tables, *, budget: Budget, **settings: Any) -> int:
+def smallest_total(
+    target_kl: float, tables: Tables, *, budget: Budget, progress: Progress | None = None, **settings: Any
+) -> int:
     """About the smallest number of records at which the expected KL of `plan` is at most the target."""
-    check_positive("target_kl", target_kl)
+    target_kl = check_positive("target_kl", target_kl)
 
     def kl(total: float) -> float:
-        return plan(tables, budget=budget, total=round(total), alternatives=(), **settings).expected_kl
+        return plan(tables, budget=budget, total=round(total), **settings).expected_kl
 
-    return math.ceil(_search(kl, target_kl, 1.0, 1e12))
+    return math.ceil(_search(kl, target_kl, (1.0, 1e12), progress))
 
 
-def _search(kl: Callable[[float], float], target: float, low: float, high: float) -> float:
+def _search(
+    kl: Callable[[float], float], target: float, inside: tuple[float, float], progress: Progress | None
+) -> float:
     """Bisection on a logarithmic scale to 3 %: the forecast itself is not more precise."""
-    if kl(high) > target:
-        raise Infeasible(f"an expected KL of {target:g} is not reached within any sensible range")
-    while high / low > 1.03:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if kl(middle) <= target else (middle, high)
+    low, high = inside
+    parts = Parts(progress, 1 + math.ceil(math.log2(math.log(high / low) / math.log(_PRECISE))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # of budgets and sizes that are only tried
+        if kl(high) > target:
+            raise Infeasible(f"an expected KL of {target:g} is not reached within any sensible range")
+        parts.done()
+        while high / low > _PRECISE:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if kl(middle) <= target else (middle, high)
+            parts.done()
     return high
 
 
@@ -216,7 +315,7 @@ def _tables(tables: Tables, schema: Schema | None) -> tuple[list[tuple[str, ...]
     columns: list[tuple[str, ...]] = []
     shapes: list[tuple[int, ...]] = []
     for i, table in enumerate(tables):
-        if isinstance(table, int):
+        if not isinstance(table, Iterable):
             columns.append((f"table {i + 1}",))
             shapes.append((check_whole("tables", table, at_least=2),))
         elif schema is None:
@@ -227,50 +326,25 @@ def _tables(tables: Tables, schema: Schema | None) -> tuple[list[tuple[str, ...]
     return columns, shapes
 
 
-def _stand_in(cells: int, stand_in: NDArray[np.int64] | None, total: float) -> NDArray[np.int64]:
-    """Public counts with this total: like the given ones, or by Zipf's law."""
-    size = min(cells, _FEW)
-    weights = zipf_profile(1.0, size) if stand_in is None else np.resize(stand_in.astype(float) + 1e-9, size)
-    expected = total * size / cells * weights / weights.sum()
-    counts: NDArray[np.int64] = np.floor(expected).astype(np.int64)
-    largest = np.argsort(counts - expected)[: max(1, round(float(expected.sum() - counts.sum())))]
-    counts[largest] += 1
-    return counts
+def _losses(design: Design, stand_in: TableStandIn) -> list[float]:
+    """The expected KL of each table; equal ones are simulated once, and of very many those that are nearly equal."""
+    keys = list(zip(_with_look(design), (math.prod(shape) for shape in design.plan.shapes), strict=True))
+    kinds: dict[Any, tuple[TableMechanism, int]] = {key: key for key in keys}
+    about = {key: key for key in kinds}
+    if len(kinds) > _ALIKE:
+        about = {key: (type(key[0]), _rung(key[1]), _rung(math.sqrt(key[0].noise_variance))) for key in kinds}
+        kinds = {about[key]: key for key in kinds}
+    each = max(_LEAST, _RELEASES // len(kinds))
+    found = {}
+    for kind, (mechanism, cells) in kinds.items():
+        # The loss of a large table is a mean over its cells already, and takes longer.
+        usual = min(each, _MOST, max(4, 1500 // cells))
+        found[kind] = stand_in.loss(mechanism, cells, design.guarantee, stand_in.repeats or usual)
+    return [found[about[key]] for key in keys]
 
 
-def _simulate(
-    mechanism: AnyMechanism,
-    cells: int,
-    made_plan: Plan,
-    stand_in: NDArray[np.int64] | None,
-    total: float,
-    public: bool,
-    method: Method,
-    repeats: int | None,
-) -> float:
-    counts = _stand_in(cells, stand_in, total)
-    if repeats is None:  # the loss of a large table is a mean over its cells already, and takes longer
-        repeats = min(24, max(4, 1500 // cells))
-    p = counts / counts.sum()
-    found = []
-    for seed in range(repeats):
-        release = Release(
-            values=mechanism.draw(counts, SeededEntropy(seed)),
-            mechanism=mechanism,
-            guarantee=made_plan.guarantee,
-            total=float(counts.sum()) if public else None,
-            method=method,
-        )
-        found.append(float(np.sum(xlogy(p, p) - xlogy(p, release.probabilities))))
-    return float(np.mean(found))
-
-
-def noise_at_empty_cell(mechanism: AnyMechanism) -> float:
-    """The standard deviation of what an empty cell shows, in records."""
-    if isinstance(mechanism, Gaussian | Laplace | BalancedLaplace):
-        return math.sqrt(mechanism.noise_variance)
-    _, variance, _ = mechanism.unbiased(np.ones(2), 2.0)
-    return math.sqrt(variance)
+def _rung(size: float) -> int:
+    return round(math.log(max(size, 1e-9)) / math.log(_STEP))
 
 
 def _raw_dirichlet(budget: Budget, tables: int, cells: int, total: float) -> tuple[float, float | None]:

@@ -1,38 +1,47 @@
 """Naive Bayes from a table of rows, and its predictions for further rows.
 
+The model is p_j ∝ π_j e^{b_j} ∏_k (θ_kj/m_k)^{w_k}: weights w and class biases b take back what features repeat.
+They come from private Newton rounds, each of which publishes the noisy sums of the records' gradients and Hessians of
+the log-loss, which the kernel "newton" makes.
+
 Proof: docs/proofs/sums.md.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .budget import Budget, Neighbours
-from .counting import Progress, can_be_read_again
-from .counting.plan import column_spec
-from .counting.rows import encode_rows
-from .counting.run import BatchEncoder
-from .drawing import LedgerLike
-from .errors import InvalidArgument
+from .errors import InvalidArgument, UtilityWarning, discreet, warn
 from .estimation import Method
-from .estimation.classes import pooled_classes
-from .estimation.strata import information
+from .estimation.reweight import Expansion, Scores, newton_step
+from .estimation.strata import information, pooled_classes
+from .fitting import Facts, LedgerLike, Terms
+from .fitting.design import Design, Further, Later, Round, Steps, Sums, Tabulated, designed, first_tables
+from .ledger import opened
 from .mechanisms.base import noise_scale
 from .mechanisms.sums import ExtraKind, NoisySum
 from .models.naive_bayes import NaiveBayesModel, Tables
 from .models.release import Release
-from .pipeline import fit_tables
 from .planning import Calibration, MechanismName, Split
-from .reweighting import Scores, reweighted, round_shares
-from .sampling.entropy import Entropy, entropy_from
+from .private.counting import Progress, check_names
+from .private.counting.kernel import BatchEncoder
+from .private.counting.plan import column_spec
+from .private.counting.source import guarded
+from .private.door import fit
+from .sampling import Entropy
 from .schema import Numeric, Schema, merged
 
+FloatArray = NDArray[np.float64]
+
+LOOK = "second look"
 LEAST_FEATURES = 4
 """With fewer there is nothing to choose between in a second look."""
 FEWER_BINS = ((2.0, 4), (10.0, 6))
@@ -40,7 +49,19 @@ FEWER_BINS = ((2.0, 4), (10.0, 6))
 CLASS_LOSS, LEAST_FOR_CLASSES, MOST_FOR_CLASSES = 0.015, 0.02, 0.9
 """The loss of the class probabilities to aim for, and the least and the most of a second look that goes to them."""
 
+ROUNDS = 3
+ROUNDS_SHARE = 0.3
+"""Of the budget, for all rounds together."""
+LEAST_SIGNAL = 35.0
+"""Rounds pay where N over the noise of one table reaches this many times the number of parameters."""
+START = 0.5
+"""The first expansion is taken at this part of the temperature: Newton overshoots from over-confident points."""
+BIAS_WIDTH = 0.5
+FIRST_WIDTHS = tuple((common, single) for common in (0.05, 0.2, 0.5) for single in (0.02, 0.05, 0.1, 0.2, 0.4))
+LATER_WIDTHS = tuple((0.0, single) for single in (0.0, 0.05, 0.1, 0.2))
 
+
+@discreet
 def fit_naive_bayes(
     source: Any,
     schema: Schema,
@@ -59,13 +80,13 @@ def fit_naive_bayes(
     entropy: Entropy | int | None = None,
     rows_per_person: int | None = None,
     person: str | None = None,
+    records: int | None = None,
     progress: Progress | None = None,
-    ledger: LedgerLike | None = None,
+    ledger: LedgerLike | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
+    many_cells: bool = False,
 ) -> NaiveBayesModel:
     """A naive Bayes classifier from one pass over the rows: one (feature, class) table for each feature.
-
-    The class probabilities come from the same tables, so K features cost K tables.
 
     Args:
         source: rows; see `simplexdp.count`.
@@ -73,95 +94,151 @@ def fit_naive_bayes(
         target: the class column, which has declared categories only.
         features: the feature columns; all others of the schema by default.
         budget: for everything together.
-        mechanism: see `simplexdp.release`.
-        calibration: "exact", or "algorithm1" for the paper's.
-        estimate: "posterior-mean" uses all that the releases say; the others act on each table alone.
-        neighbours: the relation of the guarantee.
+        mechanism, calibration, estimate, neighbours, entropy: see `simplexdp.release`.
+        split, reweight, second_look, merge_bins: see `NaiveBayesRecipe`.
+        rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
+        person: the column that names the person.
+        records: the public number of records, if the source is a stream; under add-remove and for persons a guess.
+        progress: called with the rows done and the rows in all.
+        ledger: a ledger or the path of one, charged before any value is looked at.
+        dataset: the name that the ledger knows the data by, under which it was registered.
+        many_cells: whether tables of far more cells than records are wanted; they are refused otherwise.
+    """
+    chosen: dict[str, Any] = {"split": split, "reweight": reweight, "second_look": second_look}
+    recipe = NaiveBayesRecipe.of(Schema.given(schema), target, features, person=person, merge_bins=merge_bins, **chosen)
+    how: dict[str, Any] = {"mechanism": mechanism, "calibration": calibration, "estimate": estimate}
+    unit: dict[str, Any] = {"neighbours": neighbours, "rows_per_person": rows_per_person, "person": person}
+    how |= {"dataset": dataset, "many_cells": many_cells}
+    terms = Terms.of(budget, entropy=entropy, ledger=opened(ledger), **how, **unit)
+    return fit(recipe, source, terms, records=records, progress=progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveBayesRecipe:
+    """Naive Bayes before it has seen anything.
+
+    The class probabilities come from the same tables, so K features cost K tables.
+
+    Args:
+        schema: of the features and the class.
+        target: the class column.
+        features: the feature columns.
         split: of the budget over the tables: "equal", "cells", weights, or "auto": equal for Algorithm 1, else in
             proportion to about √cells.
         reweight: spend 30 % of the budget on feature weights and class biases where public facts say that it pays: an
-            estimate "posterior-mean", a public number of records that is large against the noise, and a source that can
+            estimate "posterior-mean", a known number of records that is large against the noise, and a source that can
             be read again.
         second_look: release the tables at half of their budget or less, then once more with the rest going to those
             that say most about the class, and to the classes alone where they need it; with Gaussian noise, four
             features or more and "posterior-mean".
         merge_bins: release neighbouring bins of numeric columns together where public facts say that the noise hides
-            what single bins say; with "posterior-mean", a public number of records and no private quantiles. The model
-            is over the declared bins all the same.
-        entropy: None for the operating system's; a number makes a repeatable fit that is not private.
-        rows_per_person: the guarantee is for persons with at most so many rows, named by the column `person`.
-        person: the column that names the person.
-        progress: called with the rows done and the rows in all.
-        ledger: charged before the draw.
-        dataset: the name that the ledger knows the data by.
+            what single bins say; with "posterior-mean" and a known number of records. The model is over the declared
+            bins all the same.
     """
-    column = schema[target]
-    if column.kind != "categories" or column.has_other or column.has_missing:
-        raise InvalidArgument(
-            "target", "a column with declared categories and no cell for other or missing values", got=target
+
+    schema: Schema
+    target: str
+    features: tuple[str, ...]
+    split: Split | Literal["auto"] = "auto"
+    reweight: bool = True
+    second_look: bool = True
+    merge_bins: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        target: str,
+        features: Sequence[str] | None = None,
+        *,
+        person: str | None = None,
+        **settings: Any,
+    ) -> NaiveBayesRecipe:
+        """With all other columns of the schema as features, but for the one that names the person."""
+        column = schema[target]
+        if column.kind != "categories" or column.has_other or column.has_missing:
+            raise InvalidArgument(
+                "target", "a column with declared categories and no cell for other or missing values", got=target
+            )
+        names = tuple(n for n in schema.names if n not in (target, person)) if features is None else tuple(features)
+        if not names or target in names:
+            raise InvalidArgument("features", "at least one column, the target not among them", got=names)
+        return cls(schema=schema, target=target, features=names, **settings)
+
+    @property
+    def what(self) -> str:
+        """For the ledger."""
+        return f"naive Bayes for {self.target}"
+
+    @property
+    def tables(self) -> Tabulated:
+        """One (feature, class) table for each feature."""
+        return Tabulated(columns=tuple(check_names((name, self.target)) for name in self.features), schema=self.schema)
+
+    def design(self, facts: Facts, terms: Terms) -> Design:
+        """The tables, over merged bins where the noise would hide single ones; a second look; Newton rounds."""
+        exact = terms.estimate == "posterior-mean" and terms.calibration == "exact" and terms.is_noisy
+        released = self.schema
+        if self.merge_bins and exact:
+            released = coarse_schema(self.schema, self.features, self.target, terms.budget, facts.size)
+        split = self.split
+        if split == "auto":
+            split = auto_split(released, self.features, self.target) if exact else "equal"
+        rounds, left_out = self._rounds(facts, terms, released) if exact else ([], ())
+        return designed(
+            self.tables, facts, terms, Later(rounds=rounds, released=released, split=split, left_out=left_out)
         )
-    names = tuple(n for n in schema.names if n not in (target, person)) if features is None else tuple(features)
-    if not names or target in names:
-        raise InvalidArgument("features", "at least one column, the target not among them", got=names)
-    randomness = entropy_from(entropy)
-    exact = estimate == "posterior-mean" and calibration == "exact" and mechanism != "none"
-    look_again = second_look and exact and mechanism in ("auto", "gaussian") and len(names) >= LEAST_FEATURES
-    buy_rounds = reweight and exact and can_be_read_again(source)
 
-    def extras(total: float | None) -> list[tuple[ExtraKind, float]]:
-        rounds = round_shares(total, budget, len(names), column.size) if buy_rounds else []
-        left = 1 - sum(share for _, share in rounds)
+    def _rounds(self, facts: Facts, terms: Terms, released: Schema) -> tuple[list[Round], tuple[str, ...]]:
+        """What follows the tables, with its shares of the budget; and what is left out."""
+        budget, total, classes = terms.budget, facts.size, self.schema[self.target].size
+        noisy_sums = not (budget is not None and budget.is_pure)  # second looks and sums have Gaussian noise
+        look_again = (
+            self.second_look
+            and noisy_sums
+            and terms.mechanism in ("auto", "gaussian")
+            and len(self.features) >= LEAST_FEATURES
+        )
+        rounds = round_shares(total, budget, len(self.features), classes) if self.reweight and noisy_sums else []
+        left_out = ""
+        if rounds and not facts.rows:
+            rounds = []
+            left_out = "keeps its rows where they are, so feature weights, which look at single ones, are left out"
+        elif facts.is_public and total is None:
+            left_out = "does not tell its number of records before it is read, so what rests on that number is left out"
+        if left_out:
+            _warn(left_out)
+        left = 1 - sum(share for each in rounds for _, share in each.buys)
         # Half for the second look, and the more the more of it the classes alone need.
-        alone = class_precision(total, column.size) * noise_scale(budget, 1) ** 2 if budget and total else 0.0
+        alone = class_precision(total, classes) * noise_scale(budget, 1) ** 2 if budget and total else 0.0
         share = left * (1 + min(MOST_FOR_CLASSES, alone)) / 2
-        looks: list[tuple[ExtraKind, float]] = [("tables", share)] if look_again else []
-        return [*looks, *rounds]
+        cells = sum(math.prod(released.shape(names)) for names in self.tables.columns) + classes
+        look = Round(name=LOOK, buys=(("tables", share),), tables=len(self.features) + 1, cells=cells, again=False)
+        return [look] * look_again + rounds, (f"the source {left_out}",) if left_out else ()
 
-    def coarse(total: float | None) -> Schema:
-        return coarse_schema(schema, names, target, budget, total) if merge_bins and exact else schema
+    def follow(self, design: Design) -> Steps[NaiveBayesModel]:
+        """Tables; the same again where they say most about the class; Newton rounds from there."""
+        schema, releases = yield from first_tables(design)
+        assert schema is not None
+        if design.look is not None:
+            weights = look_weights(releases, design.look.sigma, self.target)
+            releases += yield Further(round=LOOK, weights=weights)
+        declared = declared_schema(releases, schema)
+        model = NaiveBayesModel.from_releases(releases, self.target, method=design.estimate, declared=declared)
+        if not design.sums:
+            return model
+        tables = Tables.of(releases, self.target, declared)
+        scores, temperature = Scores.of(tables.strata, tables.classes, tables.total), float(model.weights[0])
+        found = yield from newton_rounds(scores, temperature, self.features, self.target, design.sums)
+        return replace(model, weights=found[0], biases=found[1])
 
-    def shares(total: float | None) -> Split:
-        if split != "auto":
-            return split
-        return auto_split(coarse(total), names, target) if exact else "equal"
 
-    fit = fit_tables(
-        source,
-        schema,
-        [(name, target) for name in names],
-        budget=budget,
-        mechanism=mechanism,
-        calibration=calibration,
-        estimate=estimate,
-        neighbours=neighbours,
-        split=shares,
-        entropy=randomness,
-        rows_per_person=rows_per_person,
-        person=person,
-        progress=progress,
-        ledger=ledger,
-        dataset=dataset,
-        description=f"naive Bayes for {target}",
-        extras=extras,
-        second_look=lambda first, sigma: look_weights(first, sigma, target),
-        coarsen=coarse,
+def _warn(reason: str) -> None:
+    warn(
+        f"The source {reason}. The guarantee is the same and the loss is larger. Give records= (the public number of "
+        "records), and a file, a table or a data frame in place of a stream.",
+        UtilityWarning,
     )
-    declared = declared_schema(fit.releases, schema)
-    model = NaiveBayesModel.from_releases(fit.releases, target, method=estimate, declared=declared)
-    sums = [m for m in model.guarantee.mechanisms if isinstance(m, NoisySum)]
-    if not sums:
-        return fit.publish(model)
-    tables = Tables.of(fit.releases, target, declared)
-    weights, biases = reweighted(
-        Scores.of(tables.strata, tables.classes, tables.total),
-        float(model.weights[0]),
-        lambda: (
-            ([block[name] for name in names], block[target]) for block in encode_rows(source, schema, [*names, target])
-        ),
-        sums,
-        randomness,
-    )
-    return fit.publish(replace(model, weights=weights, biases=biases))
 
 
 def look_weights(first: Sequence[Release], sigma: float, target: str) -> dict[tuple[str, ...], float]:
@@ -217,9 +294,9 @@ def coarse_schema(
 
 
 def declared_schema(releases: Sequence[Release], schema: Schema) -> Schema | None:
-    """The declared columns of a model, if tables were released over merged bins of them."""
+    """The declared columns of a model, if tables were released over merged bins of them or rules join features."""
     released = [column for release in releases for column in release.schema or ()]
-    if all(column.size == schema[column.name].size for column in released):
+    if not schema.never and all(column.size == schema[column.name].size for column in released):
         return None
     return schema.select(dict.fromkeys(column.name for column in released))
 
@@ -232,6 +309,54 @@ def auto_split(schema: Schema, features: Sequence[str], target: str) -> list[flo
     return [2.0 ** (round(math.log2(math.prod(schema.shape((name, target))))) / 2) for name in features]
 
 
+def round_shares(total: float | None, budget: Budget | None, features: int, classes: int) -> list[Round]:
+    """What the rounds get of the budget, from public facts: nothing where they would not pay."""
+    if total is None or budget is None or classes < 2:
+        return []
+    if total < LEAST_SIGNAL * (features + classes) * noise_scale(budget, 1):
+        return []
+    # The grid of a sum must be fine against the rounding of a record's part, or the sums hold noise alone.
+    share = ROUNDS_SHARE / (2 * ROUNDS)
+    grid = NoisySum.of("matrix", noise_scale(budget, 1) / math.sqrt(share)).bound
+    if grid < 16 * (features + classes) * classes:
+        return []
+    buys: tuple[tuple[ExtraKind, float], ...] = (("vector", share), ("matrix", share))
+    return [Round(name=f"round {number}", buys=buys, kernel="newton") for number in range(ROUNDS)]
+
+
+def newton_rounds(
+    scores: Scores, temperature: float, features: tuple[str, ...], target: str, sums: Sequence[NoisySum]
+) -> Steps[tuple[FloatArray, FloatArray]]:
+    """Feature weights and class biases after one Newton round for each (vector, matrix) pair of sums."""
+    classes = scores.start.size
+    size = scores.size
+    weights, biases = np.full(len(features), START * temperature), np.zeros(classes)
+    expected = np.zeros(size)
+    expected[: len(features)] = (1 - START) * temperature
+    covariance = np.zeros((size, size))
+    covariance[len(features) :, len(features) :] = np.eye(classes) * (BIAS_WIDTH / scores.bias_scale) ** 2
+    for number, (vector, matrix) in enumerate(zip(sums[::2], sums[1::2], strict=True)):
+        at = Expansion(scores=scores, weights=weights, biases=biases, features=features, target=target)
+        gradient, hessian = yield Sums(round=f"round {number}", parameters=at, columns=(*features, target))
+        unit = scores.gradient_size / (vector.bound - math.sqrt(size) / 2)
+        square = scores.hessian_trace / (math.sqrt(matrix.bound) - math.sqrt(size * classes) / 2) ** 2
+        step = newton_step(
+            gradient.astype(np.float64) * unit,
+            math.sqrt(vector.variance) * unit,
+            hessian.astype(np.float64) * square,
+            math.sqrt(matrix.variance) * square,
+            expected=expected,
+            covariance=covariance,
+            widths=FIRST_WIDTHS if number == 0 else LATER_WIDTHS,
+            features=len(features),
+        )
+        weights = weights + step.mean[: len(features)]
+        biases = biases + scores.bias_scale * step.mean[len(features) :]
+        expected, covariance = np.zeros(size), step.covariance
+    return weights, biases
+
+
+@discreet
 def encode_batches(
     model: NaiveBayesModel, batches: Iterable[Any], label: str = "the rows"
 ) -> Iterator[list[NDArray[Any]]]:
@@ -239,12 +364,13 @@ def encode_batches(
     if model.schema is None:
         raise InvalidArgument("model", "one whose releases have a schema")
     specs = [column_spec(model.schema[name]) for name in model.features]
-    for batch in batches:
+    for batch in guarded(iter(batches), label):
         encoder = BatchEncoder(specs, None, max(1, batch.num_rows))
         for block in encoder.blocks(batch, label):
             yield list(block.codes)
 
 
+@discreet
 def predict_batches(
     model: NaiveBayesModel, batches: Iterable[Any], label: str = "the rows"
 ) -> Iterator[NDArray[np.float64]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,24 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .budget import Budget, Neighbours
-from .counting import Progress
-from .counting.rows import encode_rows
-from .drawing import LedgerLike
-from .errors import InvalidArgument
+from .budget import Budget, Neighbours, check_budget, check_not_negative
+from .errors import InvalidArgument, discreet
 from .estimation import Method
 from .estimation.network_tables import NetworkTables
+from .fitting import Facts, LedgerLike, Terms
+from .fitting.design import Design, Later, Steps, Tabulated, designed, first_tables
+from .ledger import opened
 from .mechanisms.base import noise_scale
-from .models.bayesian_network import BayesianNetworkModel
+from .models.bayesian_network import BayesianNetworkModel, Graph, to_pgmpy
 from .models.certificate import Certificate
-from .models.graph import Graph
-from .models.synthetic import Bins
-from .pgmpy import to_pgmpy
-from .pipeline import fit_tables
 from .planning import Calibration, MechanismName, Split
-from .sampling.entropy import Entropy
-from .schema import Schema
-from .synthetic import synthetic_records
+from .private.counting import Progress, check_names
+from .private.counting.passes import encode_rows
+from .private.door import fit
+from .sampling import Entropy
+from .schema import Schema, SchemaLike
+from .synthetic import Bins, replicated_records, synthetic_records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,72 @@ class SizeSummary:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, kw_only=True)
+class NetworkRecipe:
+    """A network before it has seen anything.
+
+    Args:
+        graph: its structure.
+        schema: of the nodes.
+        split: of the budget over the tables; "auto" goes by public sizes.
+        together: whether all conditional tables are learned together, from more tables than those of the families.
+        wanted: columns of further tables that an analysis needs, where no family has them.
+    """
+
+    graph: Graph
+    schema: Schema
+    split: Split | str = "auto"
+    together: bool = True
+    wanted: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def what(self) -> str:
+        """For the ledger."""
+        return f"Bayesian network over {len(self.graph.nodes)} columns"
+
+    @property
+    def chosen(self) -> NetworkTables:
+        """The tables with the groups that they were chosen for."""
+        return NetworkTables.of(self.graph.families, extra=self.together, wanted=self.wanted)
+
+    @property
+    def tables(self) -> Tabulated:
+        """One table a family, and those that make the estimate of all better."""
+        return Tabulated(columns=tuple(check_names(names) for names in self.chosen.columns), schema=self.schema)
+
+    def design(self, facts: Facts, terms: Terms) -> Design:
+        """The tables, by default with more of the budget for those that need it."""
+        split = self.shares(facts.size, terms.budget) if self.split == "auto" else self.split
+        return designed(self.tables, facts, terms, Later(split=split))  # type: ignore[arg-type]  # checked there
+
+    def shares(self, total: float | None, budget: Budget | None) -> list[float]:
+        """The share of the budget of each table, from the public number of records."""
+        total, chosen = None if total is None else check_not_negative("total", total), self.chosen
+        if budget is None or len(set(chosen.groups)) == 1:
+            return [1 / len(chosen.columns)] * len(chosen.columns)
+        noise = noise_scale(budget, len(self.graph.nodes))
+        return chosen.weights({column.name: column.size for column in self.schema}, total, noise)
+
+    def follow(self, design: Design) -> Steps[BayesianNetworkModel]:
+        """The tables, and all conditional tables from them."""
+        schema, releases = yield from first_tables(design)
+        assert schema is not None  # with edges where there were private quantiles
+        return BayesianNetworkModel.from_releases(self.graph, schema, releases)
+
+
+def wanted_tables(for_analysis: Sequence[Sequence[str]], schema: Schema) -> tuple[tuple[str, ...], ...]:
+    """The columns of each analysis, in the order of the schema."""
+    if isinstance(for_analysis, str) or any(isinstance(names, str) for names in for_analysis):
+        raise InvalidArgument("for_analysis", "a list of lists of columns", got=for_analysis)
+    found = []
+    for names in for_analysis:
+        absent = [name for name in names if name not in schema]
+        if absent or not names:
+            raise InvalidArgument("for_analysis", "columns of the model", got=absent or list(names))
+        found.append(tuple(name for name in schema.names if name in names))
+    return tuple(found)
+
+
 class BayesianNetwork:
     """A Bayesian network with a known graph, fitted under differential privacy.
 
@@ -77,15 +143,17 @@ class BayesianNetwork:
         estimate: "posterior-mean" learns all conditional tables together; other methods take each family's table alone.
         neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
         split: of the budget over the tables: "auto" by public sizes, "equal", "cells", or one weight for each table.
+        for_analysis: columns that are to share a released table, so that `query` and `regression` have intervals that
+            hold: [("ill", "age", "smoker")]. They get a table of their own where no family has them all.
         entropy: None for the operating system's; a number makes a repeatable fit that is not private.
-        ledger: charged before the draw; needs `dataset`.
+        ledger: a ledger or its path, charged before any value is looked at; needs `dataset`.
         dataset: the name that the ledger knows the data by.
     """
 
     def __init__(
         self,
         graph: Any,
-        schema: Schema,
+        schema: SchemaLike,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
@@ -95,74 +163,75 @@ class BayesianNetwork:
         estimate: Method = "posterior-mean",
         neighbours: Neighbours = "replace-one",
         split: Split | str = "auto",
+        for_analysis: Sequence[Sequence[str]] = (),
         entropy: Entropy | int | None = None,
-        ledger: LedgerLike | None = None,
+        ledger: LedgerLike | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
     ) -> None:
         self.graph = Graph.of(graph)
+        schema = Schema.given(schema)
         self.graph.check_columns(schema)
         self.schema = schema.select([name for name in schema.names if name in self.graph.nodes])
-        self.budget = Budget(epsilon=epsilon, delta=delta) if budget is None and mechanism != "none" else budget
+        asked = Budget(epsilon=epsilon, delta=delta) if budget is None and mechanism != "none" else budget
+        self.budget = check_budget(asked)
         self.mechanism, self.calibration, self.estimate = mechanism, calibration, estimate
         self.neighbours, self.split, self.entropy = neighbours, split, entropy
         self.ledger, self.dataset = ledger, dataset
         if isinstance(split, Mapping):
             raise InvalidArgument("split", "'auto', 'equal', 'cells' or one weight for each table", got="a mapping")
         together = estimate == "posterior-mean" and mechanism != "none"
-        self.tables = NetworkTables.of(self.graph.families, extra=together)
+        wanted = wanted_tables(for_analysis, self.schema)
+        self.recipe = NetworkRecipe(graph=self.graph, schema=self.schema, split=split, together=together, wanted=wanted)
         self._model: BayesianNetworkModel | None = None
 
     @property
-    def _sizes(self) -> dict[str, int]:
-        return {column.name: column.size for column in self.schema}
+    def tables(self) -> NetworkTables:
+        """The tables that a fit releases, with the groups that they were chosen for."""
+        return self.recipe.chosen
+
+    def shares(self, total: float | None) -> list[float]:
+        """The share of the budget of each table under split="auto", from the public number of records."""
+        return self.recipe.shares(total, self.budget)
 
     def size_summary(self) -> SizeSummary:
         """Tables, cells and memory, before anything is spent."""
-        sizes = self._sizes
-        tables = tuple((columns, math.prod(sizes[name] for name in columns)) for columns in self.tables.columns)
+        sizes = {column.name: column.size for column in self.schema}
+        tables = tuple((names, math.prod(sizes[name] for name in names)) for names in self.recipe.tables.columns)
         parameters = sum(
             (sizes[node] - 1) * math.prod(sizes[name] for name in parents) for node, parents in self.graph.families
         )
         return SizeSummary(tables=tables, parameters=parameters, bytes=8 * sum(cells for _, cells in tables))
 
-    def shares(self, total: float | None) -> list[float]:
-        """The share of the budget of each table under split="auto", from the public number of records."""
-        if self.budget is None or len(set(self.tables.groups)) == 1:
-            return [1 / len(self.tables.columns)] * len(self.tables.columns)
-        noise = noise_scale(self.budget, len(self.graph.nodes))
-        return self.tables.weights(self._sizes, total, noise)
-
+    @discreet
     def fit(
         self,
         source: Any,
         *,
         rows_per_person: int | None = None,
         person: str | None = None,
+        records: int | None = None,
         progress: Progress | None = None,
+        many_cells: bool = False,
     ) -> BayesianNetwork:
-        """Count all tables in one pass, charge, draw and estimate; see `simplexdp.count` for the sources."""
-        found = fit_tables(
-            source,
-            self.schema,
-            self.tables.columns,
-            budget=self.budget,
+        """Charge, count all tables in one pass, draw and estimate; see `simplexdp.count` for the sources.
+
+        `records` is the public number of records, if the source is a stream; under add-remove and for persons a guess.
+        Tables of far more cells than records are refused before that, unless `many_cells` says that they are wanted.
+        """
+        terms = Terms.of(
+            self.budget,
             mechanism=self.mechanism,
             calibration=self.calibration,
             estimate=self.estimate,
             neighbours=self.neighbours,
-            split=self.shares if self.split == "auto" else self.split,  # type: ignore[arg-type]  # checked there
-            entropy=self.entropy,
             rows_per_person=rows_per_person,
             person=person,
-            progress=progress,
-            ledger=self.ledger,
+            entropy=self.entropy,
+            ledger=opened(self.ledger),
             dataset=self.dataset,
-            description=f"Bayesian network over {len(self.graph.nodes)} columns",
+            many_cells=many_cells,
         )
-        # Private quantiles have edges by now: the releases know them.
-        known = {column.name: column for release in found.releases for column in release.schema or ()}
-        schema = self.schema.replace(*known.values())
-        self._model = found.publish(BayesianNetworkModel.from_releases(self.graph, schema, found.releases))
+        self._model = fit(self.recipe, source, terms, records=records, progress=progress)
         return self
 
     @property
@@ -172,6 +241,7 @@ class BayesianNetwork:
             raise InvalidArgument("network", "fitted", hint="Call fit(source) first.")
         return self._model
 
+    @discreet
     def log_likelihood(self, rows: Any) -> float:
         """ln P of all rows together; rows come from any source that `fit` takes, in values or cell numbers."""
         return math.fsum(
@@ -180,6 +250,7 @@ class BayesianNetwork:
             for value in self.model.log_likelihoods(codes)
         )
 
+    @discreet
     def predict(self, variable: str, rows: Any, *, given: Sequence[str] | None = None) -> NDArray[np.float64]:
         """P(variable | given columns) for each row, rows × cells of the variable; exact.
 
@@ -193,9 +264,26 @@ class BayesianNetwork:
         parts = [self.model.predict(variable, codes) for codes in encode_rows(rows, self.schema, names)]
         return np.concatenate(parts) if parts else np.empty((0, self.schema[variable].size))
 
-    def sample(self, size: int, *, bins: Bins = "uniform", labels: bool = False, seed: int | None = None) -> Any:
-        """Synthetic records as an Arrow table, at no further budget; see `simplexdp.synthetic_records`."""
-        return synthetic_records(self.model, size, bins=bins, labels=labels, seed=seed).read_all()
+    def sample(
+        self,
+        size: int,
+        *,
+        bins: Bins = "auto",
+        labels: bool = False,
+        seed: int | None = None,
+        given: Mapping[str, Any] | None = None,
+        replicates: int | None = None,
+    ) -> Any:
+        """Synthetic records as an Arrow table, at no further budget; see `simplexdp.synthetic_records`.
+
+        With `given`, records of people with these values; with `replicates`, a list of so many tables, each from
+        another draw of what noise and sampling leave open (see `simplexdp.synthetic.replicated_records`).
+        """
+        if replicates is not None:
+            if given is not None:
+                raise InvalidArgument("given", "left out with replicates")
+            return replicated_records(self.model, size, replicates, bins=bins, labels=labels, seed=seed)
+        return synthetic_records(self.model, size, bins=bins, labels=labels, seed=seed, given=given).read_all()
 
     def to_pgmpy(self) -> Any:
         """The fitted network as a pgmpy model."""

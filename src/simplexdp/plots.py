@@ -6,15 +6,19 @@ import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .accounting import PrivacyLoss
+from .budget import check_fraction, check_number, check_positive, check_whole
 from .errors import InvalidArgument, MissingExtra
-from .models.release import Release
-from .summary import cell_labels
+from .models.release import Release, cell_labels, distribution_picture
+from .models.sections import Bars, Groups, HeatMap
+from .numerics.printed import printed
 
 COLOURS = ("#0b5fa5", "#c4480c", "#5b7f2b", "#7a4f9e", "#8a8a8a")
 FORMATS = ("png", "svg", "pdf")
@@ -32,7 +36,9 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "simplexdp",
 }
 _MANY = 40
-"""Bars in one picture; the most probable are shown."""
+"""Bars in one picture, the most probable ones; and labels of groups."""
+_WIDE = 24.0
+"""Inches of the widest picture."""
 
 
 def distribution(release: Release, *, level: float = 0.95, title: str | None = None, cells: int = _MANY) -> Any:
@@ -44,19 +50,20 @@ def distribution(release: Release, *, level: float = 0.95, title: str | None = N
         title: of the picture; the columns by default.
         cells: how many bars at most.
     """
-    heading = title or (" × ".join(release.columns) or "distribution")
-    if release.values.ndim == 2 and min(release.values.shape) > 1 and release.values.size > 12:
-        return _heat_map(release, heading)
-    lower, upper = release.intervals(level)
-    return bars(
-        cell_labels(release),
-        release.probabilities.ravel(),
-        lower=lower.ravel(),
-        upper=upper.ravel(),
-        title=heading,
-        note=f"bars: published probability; whiskers: {level:.0%} intervals",
-        cells=cells,
-    )
+    level, cells = check_fraction("level", level), check_whole("cells", cells)
+    return figure(distribution_picture(release, level=level, title=title, cells=cells))
+
+
+def figure(picture: Any) -> Any:
+    """A picture of a section, drawn; a figure is left as it is."""
+    if isinstance(picture, HeatMap):
+        return _heat_map(picture)
+    if isinstance(picture, Groups):
+        return comparison(picture.labels, picture.series, title=picture.title)
+    if isinstance(picture, Bars):
+        found = {field.name: getattr(picture, field.name) for field in fields(picture)}
+        return bars(found.pop("labels"), found.pop("values"), **found)
+    return picture
 
 
 def bars(
@@ -71,7 +78,7 @@ def bars(
     cells: int = _MANY,
 ) -> Any:
     """Horizontal bars with optional whiskers, the largest ones if there are too many."""
-    heights = np.asarray(values, dtype=np.float64)
+    heights, cells = np.asarray(values, dtype=np.float64), check_whole("cells", cells)
     kept = np.arange(heights.size)
     if heights.size > cells:
         kept = np.argsort(-heights)[:cells]
@@ -101,7 +108,7 @@ def comparison(
     unit: str = "",
 ) -> Any:
     """Groups of vertical bars, one colour for each series, with optional whiskers of ± the given errors."""
-    figure, axis = _figure(max(4.5, 0.45 * len(labels) * max(1, len(series)) + 1.5), 3.2)
+    figure, axis = _figure(min(_WIDE, max(4.5, 0.45 * len(labels) * max(1, len(series)) + 1.5)), 3.2)
     place, width = np.arange(len(labels)), 0.8 / max(1, len(series))
     for i, (name, values) in enumerate(series.items()):
         offset = (i - (len(series) - 1) / 2) * width
@@ -116,7 +123,8 @@ def comparison(
             label=name,
             error_kw={"elinewidth": 0.9, "capsize": 2},
         )
-    axis.set_xticks(place, [_short(label) for label in labels])
+    step = max(1, math.ceil(len(labels) / _MANY))
+    axis.set_xticks(place[::step], [_short(label) for label in labels[::step]])
     axis.grid(axis="x", visible=False)
     axis.set_title(title, loc="left", fontsize=10)
     axis.set_ylabel(unit)
@@ -138,14 +146,15 @@ def curves(
     """Lines over a logarithmic axis, with optional whiskers and dashed levels."""
     figure, axis = _figure(5.2, 3.4)
     points = np.asarray(x, dtype=np.float64)
+    level_lines = {name: check_number("level_lines", value) for name, value in (level_lines or {}).items()}
     for i, (name, values) in enumerate(series.items()):
         spread = (errors or {}).get(name)
         colour = COLOURS[i % len(COLOURS)]
         axis.errorbar(points, np.asarray(values), yerr=spread, fmt="o-", color=colour, label=name, ms=4, capsize=2)
-    for name, value in (level_lines or {}).items():
+    for name, value in level_lines.items():
         axis.axhline(value, color="#555555", linestyle="--", linewidth=1, label=name)
     axis.set_xscale("log")
-    axis.set_xticks(points, [f"{value:g}" for value in points])
+    axis.set_xticks(points, [printed(float(value)) for value in points])
     axis.minorticks_off()
     axis.set_title(title, loc="left", fontsize=10)
     axis.set_xlabel(x_label)
@@ -161,6 +170,7 @@ def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for e
     """
     if not losses:
         raise InvalidArgument("losses", "at least one")
+    points = check_whole("points", points, at_least=2)
     figure, axis = _figure(5.2, 3.4)
     drawn = False
     for i, (name, loss) in enumerate(losses.items()):
@@ -190,6 +200,7 @@ def privacy_profile(losses: Mapping[str, PrivacyLoss], *, title: str = "δ for e
 
 def image_rows(rows: Mapping[str, Sequence[NDArray[Any]]], *, title: str = "", top: float = 1.0) -> Any:
     """Rows of small grey pictures, one row for each label."""
+    top = check_positive("top", top)
     columns = max(len(pictures) for pictures in rows.values())
     figure, _ = _figure(0.62 * columns + 1.6, 0.66 * len(rows) + 0.4, empty=True)
     axes = figure.subplots(len(rows), columns, squeeze=False)
@@ -223,6 +234,7 @@ def chart(release: Release, *, level: float = 0.95) -> Any:
         import altair
     except ImportError:
         raise MissingExtra("altair", "plots") from None
+    level = check_fraction("level", level)
     lower, upper = release.intervals(level)
     labels = cell_labels(release)
     numbers = zip(labels, release.probabilities.ravel(), lower.ravel(), upper.ravel(), strict=True)
@@ -235,11 +247,8 @@ def chart(release: Release, *, level: float = 0.95) -> Any:
     return bars_ + base.mark_rule(color="#222222").encode(x="lower:Q", x2="upper:Q")
 
 
-def _heat_map(release: Release, title: str) -> Any:
-    values = release.probabilities
-    schema, (first, second) = release.schema, release.columns or ("axis 1", "axis 2")
-    rows = schema[first].labels if schema is not None else [str(i + 1) for i in range(values.shape[0])]
-    columns = schema[second].labels if schema is not None else [str(i + 1) for i in range(values.shape[1])]
+def _heat_map(picture: HeatMap) -> Any:
+    values, rows, columns = picture.values, picture.rows, picture.columns
     figure, axis = _figure(min(11.0, 2.6 + 0.42 * values.shape[1]), min(11.0, 1.5 + max(0.28 * values.shape[0], 1.0)))
     image = axis.imshow(values, cmap="Blues", vmin=0.0, aspect="auto")
     axis.grid(visible=False)
@@ -248,9 +257,9 @@ def _heat_map(release: Release, title: str) -> Any:
         shown = range(0, len(labels), step)
         turn = {"rotation": 45, "ha": "right"} if size == 1 and max(map(len, labels)) > 3 else {}
         ticks(list(shown), [_short(labels[i]) for i in shown], **turn)
-    axis.set_ylabel(first)
-    axis.set_xlabel(second)
-    axis.set_title(title, loc="left", fontsize=10)
+    axis.set_ylabel(picture.axes[0])
+    axis.set_xlabel(picture.axes[1])
+    axis.set_title(picture.title, loc="left", fontsize=10)
     figure.colorbar(image, ax=axis, label="published probability", shrink=0.9)
     return figure
 
@@ -258,12 +267,24 @@ def _heat_map(release: Release, title: str) -> Any:
 def _figure(width: float, height: float, *, empty: bool = False) -> Any:
     try:
         import matplotlib as mpl
-        from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("matplotlib", "plots") from None
+    Figure = _notebook_figure()
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, None if empty else figure.subplots()
+
+
+@cache
+def _notebook_figure() -> Any:
+    """Figures of matplotlib that show themselves in a notebook."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_svg_(self) -> str:
+            return save(self, "svg").decode()
+
+    return Picture
 
 
 def _short(text: str, most: int = 34) -> str:

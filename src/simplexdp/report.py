@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import plots
 from ._version import __version__
-from .errors import Infeasible
-from .models.bayesian_network import BayesianNetworkModel
+from .budget import check_fraction
 from .models.certificate import Certificate
-from .models.naive_bayes import NaiveBayesModel
-from .models.release import Release
-from .summary import conditional_rows, information, nats, release_rows
+from .models.model import Model
+from .models.sections import Section, Table
+
+__all__ = ["Section", "Table", "certificate_section", "model_report", "page"]
 
 _CSS = """
-:root { color-scheme: light; }
+:root { color-scheme: light dark; }
 body { font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; color: #1c1c1c;
   max-width: 60rem; margin: 2.5rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin-bottom: .3rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
@@ -33,31 +31,11 @@ th { background: #f5f7fa; font-weight: 600; } th:first-child, td:first-child { t
 .badge { display: inline-block; padding: .1rem .6rem; border-radius: .3rem; color: #fff; font-weight: 600; }
 .yes { background: #2f6f3e; } .no { background: #b3261e; }
 footer { margin: 3rem 0 1rem; color: #777; font-size: .85rem; }
+@media (prefers-color-scheme: dark) { body { color: #e6e6e6; background: #16181c; } .note, footer { color: #a8a8a8; }
+  th { background: #24282f; } th, td { border-color: #3a3f47; } img { background: #fff; border-radius: .3rem; } }
+@media (max-width: 30rem) { body { margin: 1rem auto; padding: 0 .7rem; } th, td { padding: .25rem .4rem; } }
 @media print { body { margin: 0; max-width: none; } }
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table of texts; the first column is left-aligned."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A heading with paragraphs, a table and pictures, in this order."""
-
-    heading: str
-    text: Sequence[str] = ()
-    table: Table | None = None
-    figures: Sequence[tuple[Any, str]] = ()
-    """Pictures with what they show, for those who cannot see them."""
-    items: Sequence[str] = ()
-    badge: bool | None = field(default=None)
-    """Whether a promise holds; None for no badge."""
 
 
 def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
@@ -74,26 +52,22 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     )
 
 
-def model_report(model: Release | NaiveBayesModel | BayesianNetworkModel, *, level: float = 0.95) -> str:
+def model_report(model: Model, *, level: float = 0.95) -> str:
     """What a release or model says and promises, as one page."""
-    if isinstance(model, Release):
-        parts = [_release_section(model, level)]
-        title = f"Distribution of {', '.join(model.columns)}" if model.columns else "A published distribution"
-    elif isinstance(model, NaiveBayesModel):
-        parts = _naive_bayes_sections(model)
-        title = f"Naive Bayes for {model.target}"
-    else:
-        parts = _network_sections(model)
-        title = f"A Bayesian network over {len(model.columns)} columns"
+    level = check_fraction("level", level)
+    parts = [*model.describe(level=level)]
+    parts += [section for name in model.details for section in model.describe(level=level, column=name)]
     profile = plots.privacy_profile({"": model.guarantee.loss})
     certificate = certificate_section(model.certificate(), [(profile, "The privacy profile: δ for every ε")])
-    return page(title, [*parts, certificate])
+    return page(model.title, [*parts, certificate], lead=". ".join(model._facts()) + ".")
 
 
 def certificate_section(certificate: Certificate, figures: Sequence[tuple[Any, str]] = ()) -> Section:
     """What is promised, in words, with ε at several δ."""
-    views = certificate.guarantee["epsilon_at_delta"]
     items = [f"Not private: {reason}." for reason in certificate.not_private]
+    items += [f"Risk: {item}." for item in certificate.risk]
+    items += [f"Spent on: {step}." for step in certificate.steps]
+    items += [f"Declared: {item}." for item in certificate.declarations]
     items += [f"Assumed to be public: {item}." for item in certificate.assumed_public]
     items += [f"Not covered: {item}." for item in certificate.not_covered]
     return Section(
@@ -102,80 +76,11 @@ def certificate_section(certificate: Certificate, figures: Sequence[tuple[Any, s
         badge=certificate.private,
         table=Table(
             columns=["δ", "ε, exact or rounded up"],
-            rows=[[delta, "infinite" if value is None else f"{value:.6g}"] for delta, value in views.items()],
+            rows=[[delta, epsilon] for delta, epsilon in certificate.epsilons.items()],
         ),
         items=items,
         figures=figures,
     )
-
-
-def _release_section(release: Release, level: float) -> Section:
-    return Section(
-        heading="The published distribution",
-        text=[f"Drawn by {release.mechanism}; estimated by {release.method}; created {release.created}."],
-        table=Table(
-            columns=["cell", "probability", f"{level:.0%} from", "to"],
-            rows=release_rows(release, level, 40),
-            note=_cut(release.values.size, 40),
-        ),
-        figures=[(plots.distribution(release, level=level), "The published distribution with intervals")],
-    )
-
-
-def _naive_bayes_sections(model: NaiveBayesModel) -> list[Section]:
-    gained = information(model)
-    labels = model.schema[model.target].labels if model.schema is not None else ()
-    classes = [str(label) for label in labels] or [str(i + 1) for i in range(model.class_probabilities.size)]
-    top = plots.bars(
-        list(gained),
-        list(gained.values()),
-        title="What each feature says about the class",
-        unit="mutual information in the model, nats",
-        cells=25,
-    )
-    prior = plots.bars(classes, model.class_probabilities, title=f"P({model.target})")
-    best = list(gained)[:3]
-    tables = [
-        Section(heading=f"P({name} | {model.target})", table=Table(columns=columns, rows=rows))
-        for name in best
-        for columns, rows in [conditional_rows(model, name, 30)]
-    ]
-    return [
-        Section(
-            heading="The model",
-            text=[f"{len(model.features)} features, {len(classes)} classes, estimated by {model.method}."],
-            figures=[(prior, "Class probabilities"), (top, "Mutual information of each feature with the class")],
-        ),
-        *tables,
-    ]
-
-
-def _network_sections(model: BayesianNetworkModel) -> list[Section]:
-    gained = information(model)
-    rows = [
-        [node, ", ".join(parents) or "–", f"{model.tables[node].size:,}", nats(gained[node])]
-        for node, parents in model.graph.families
-    ]
-    pictures = []
-    for node in model.graph.nodes[:8]:
-        with contextlib.suppress(Infeasible):  # exact inference has its limits
-            bars = plots.bars(model.schema[node].labels, model.marginal([node]), title=f"P({node})", cells=20)
-            pictures.append((bars, f"P({node})"))
-    return [
-        Section(
-            heading="The network",
-            text=[f"{len(model.columns)} columns and {len(model.graph.edges)} edges."],
-            table=Table(
-                columns=["column", "parents", "cells", "information from the parents, nats"],
-                rows=rows,
-            ),
-        ),
-        Section(heading="Marginals", figures=pictures, text=["Computed from the published tables."]),
-    ]
-
-
-def _cut(cells: int, shown: int) -> str:
-    return f"The {shown} most probable of {cells:,} cells." if cells > shown else ""
 
 
 def _section(section: Section) -> str:
@@ -204,5 +109,5 @@ def _table(table: Table) -> str:
 
 def _image(figure: Any, text: str) -> str:
     """As an image with its own data: scripts and styles inside a picture cannot reach the page."""
-    data = base64.b64encode(plots.save(figure, "svg")).decode()
+    data = base64.b64encode(plots.save(plots.figure(figure), "svg")).decode()
     return f'<img alt="{html.escape(text, quote=True)}" src="data:image/svg+xml;base64,{data}">'

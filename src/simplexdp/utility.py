@@ -1,6 +1,7 @@
 """How far a Dirichlet draw is from the counts: bias, variance, tails, sample sizes, and two facts of the paper.
 
-y ~ Dirichlet(r f + α), p = f/N, β = rN. Theorem 2 of the paper: for β ≥ dα/(e^{η/2} − 1),
+y ~ Dirichlet(r f + α) with the r of the draw (`Dirichlet.drawn_r`), p = f/N, β = rN. Theorem 2 of the paper: for
+β ≥ dα/(e^{η/2} − 1),
 
     Pr[KL(p ‖ y) > η] ≤ exp(−β η² / (2(2+η)(4+3η))).
 
@@ -27,7 +28,7 @@ FloatArray = NDArray[np.float64]
 def bias(mechanism: Dirichlet, counts: ArrayLike) -> FloatArray:
     """E y − f/N = α (N − d f) / (N (rN + dα)), cell by cell. Reads the counts: not private."""
     f, total = _profile(counts)
-    r, alpha = mechanism.r, mechanism.alpha
+    r, alpha = mechanism.drawn_r, mechanism.alpha
     out: FloatArray = alpha * (total - f.size * f) / (total * (r * total + f.size * alpha))
     return out
 
@@ -35,8 +36,8 @@ def bias(mechanism: Dirichlet, counts: ArrayLike) -> FloatArray:
 def variance(mechanism: Dirichlet, counts: ArrayLike) -> FloatArray:
     """Var y = u (u₀ − u) / (u₀² (u₀ + 1)) with u = r f + α and u₀ their sum. Reads the counts: not private."""
     f, total = _profile(counts)
-    u = mechanism.r * f + mechanism.alpha
-    u0 = mechanism.r * total + f.size * mechanism.alpha
+    u = mechanism.drawn_r * f + mechanism.alpha
+    u0 = mechanism.drawn_r * total + f.size * mechanism.alpha
     out: FloatArray = u * (u0 - u) / (u0**2 * (u0 + 1))
     return out
 
@@ -45,7 +46,7 @@ def tail_bound(mechanism: Dirichlet, *, total: float, cells: int, eta: float) ->
     """Theorem 2's bound on Pr[KL > η]; 1 where α < ½ or its condition on β = rN fails, since it then says nothing."""
     total, eta = check_positive("total", total), check_positive("eta", eta)
     cells = check_whole("cells", cells, at_least=2)
-    beta = mechanism.r * total
+    beta = mechanism.drawn_r * total
     if mechanism.alpha < 0.5 or beta < cells * mechanism.alpha / math.expm1(eta / 2):
         return 1.0
     return math.exp(-beta * _tail_rate(eta))
@@ -59,7 +60,7 @@ def smallest_total(mechanism: Dirichlet, *, cells: int, eta: float, probability:
         raise Infeasible("Theorem 2 needs alpha of at least 1/2; no number of records makes it hold below", floor=0.5)
     for_tail = -math.log(probability) / _tail_rate(eta)
     for_condition = cells * mechanism.alpha / math.expm1(eta / 2)
-    total = max(1, math.ceil(max(for_tail, for_condition) / mechanism.r))
+    total = max(1, math.ceil(max(for_tail, for_condition) / mechanism.drawn_r))
     while tail_bound(mechanism, total=total, cells=cells, eta=eta) > probability:
         total += 1  # the division above may round the wrong way
     return total
@@ -102,7 +103,7 @@ def refute_pure_dp(mechanism: Dirichlet, epsilon: float) -> PureDPRefutation:
     With the moved record in one of two otherwise empty cells, the privacy loss at y is r·ln(y_i/y_j), which exceeds ε
     on {y_i/y_j > e^{ε/r}}; `excess` is δ(ε) > 0, the probability mass by which that event breaks ε-DP.
     """
-    epsilon = check_positive("epsilon", epsilon)
+    epsilon = check_positive("epsilon", epsilon, rounded="up")
     excess = mechanism.loss().bounds(epsilon=epsilon).lower
     if excess <= 0:
         # Too small for a double, yet positive: report the logarithm's exponent as the smallest positive number.

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplexdp import BalancedLaplace, Gaussian, Laplace, Polya, PrivacyLoss
-from simplexdp.accounting.balanced import BalancedLaplaceTerm, no_loss
-from simplexdp.accounting.discrete import DiscreteLaplaceTerm
+from simplexdp.accounting.discrete import BalancedLaplaceTerm, DiscreteLaplaceTerm, no_loss
 from simplexdp.accounting.lattice import lattice_delta
 from simplexdp.errors import InvalidArgument
 

@@ -132,6 +132,7 @@ def test_theorem_1_bounds_the_exact_curve_of_counts() -> None:
 # -- the pessimistic PLD ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "delta"),
     [

@@ -11,7 +11,7 @@ import pytest
 from simplexdp import Dirichlet
 from simplexdp.accounting import conversion_floor, gohari_delta, gohari_guarantee, rdp_for_epsilon, rdp_to_epsilon
 from simplexdp.accounting.conversion import best_order, rdp_to_log_delta
-from simplexdp.accounting.gohari import gohari_epsilon
+from simplexdp.accounting.paper import gohari_epsilon
 from simplexdp.errors import Infeasible, InvalidArgument, SimplexDPError
 
 

@@ -76,6 +76,7 @@ def test_table_of_smallest_alphas(flips: int, r: int, alpha: int) -> None:
     assert lattice_delta(polya(r, alpha - 1, flips), 1.0).lower > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [-0.5, 0.0, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize(
     ("terms", "reach"),
@@ -97,6 +98,7 @@ def test_one_and_two_terms_against_enumeration(terms: Bag, reach: int, epsilon: 
     assert encloses(lattice_delta(terms, epsilon), exact, 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0, 4.0])
 @pytest.mark.parametrize(
     ("terms", "reach", "rel"),
@@ -206,6 +208,7 @@ def _pld(terms: Bag, interval: float = 1e-5):  # type: ignore[no-untyped-def]
     return composed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("terms", "delta_"),
     [
@@ -239,6 +242,7 @@ def test_discrete_gaussian_of_dp_accounting() -> None:
         assert lattice_delta([gaussian(16, times=2)], 0.999 * epsilon).upper > twice.get_delta_for_epsilon(epsilon)
 
 
+@pytest.mark.slow
 @given(
     alpha=st.integers(1, 400),
     r=st.integers(1, 12),
@@ -263,6 +267,7 @@ def test_invariants(alpha: int, r: int, flips: int, times: int, epsilon: float, 
     assert mirrored.lower <= (-math.expm1(-epsilon) + math.exp(-epsilon) * bounds.upper) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("terms", "epsilon"),
     [

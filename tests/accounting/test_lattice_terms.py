@@ -18,7 +18,7 @@ from simplexdp.accounting.discrete import (
     NegativeBinomialTerm,
     RandomisedResponseTerm,
 )
-from simplexdp.accounting.stable import (
+from simplexdp.accounting.integer_law import (
     log1p_minus,
     log_convexity_gap,
     log_negative_binomial,
@@ -52,6 +52,7 @@ SMALL: list[LatticeTerm] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", SMALL, ids=repr)
 @pytest.mark.parametrize("w", [-7.5, -1.25, -0.5, 1e-9, 0.01, 1.0, 4.0, 31.0])
 def test_rate_agrees_with_forty_digits(term: LatticeTerm, w: float) -> None:
@@ -60,6 +61,7 @@ def test_rate_agrees_with_forty_digits(term: LatticeTerm, w: float) -> None:
     assert term.rate(w) == pytest.approx(float(expected), rel=1e-13, abs=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", SMALL, ids=repr)
 def test_rate_at_zero_is_the_divergence(term: LatticeTerm) -> None:
     with mp.workdps(40):
@@ -78,6 +80,7 @@ def test_complex_log_mgf_is_the_sum_over_the_atoms(term: LatticeTerm) -> None:
     assert term.log_mgf(w).shape == w.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", SMALL, ids=repr)
 @pytest.mark.parametrize("tilt", [-3.0, 0.0, 2.0, 40.0])
 def test_atoms_carry_the_tilted_law(term: LatticeTerm, tilt: float) -> None:

@@ -69,6 +69,7 @@ def test_compositions() -> None:
     assert mixed.delta(2) == pytest.approx(2.09420111093637e-15, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_the_renyi_curve_over_the_whole_range() -> None:
     """2000 cases, seed 1: r 1e-6..1e6, α 1e-3..1e12, orders 1..1e4, three relations; within a fifth of the margin."""
     rng = np.random.default_rng(1)
@@ -114,6 +115,7 @@ def agrees(found: Interval, expected: mp.mpf) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_the_profile_over_the_whole_range() -> None:
     """111 cases, seed 3: ε on the scale of the loss three times of four, else anywhere in 1e-9..1e6."""
     rng = np.random.default_rng(3)
@@ -156,6 +158,7 @@ def test_next_to_one_the_bounds_stay_on_their_sides() -> None:
         assert found.upper == 1
 
 
+@pytest.mark.slow
 def test_epsilon_at_delta_down_to_1e_30() -> None:
     """12 cases, seed 4: δ(ε(δ)) is δ, checked at 40 digits."""
     rng = np.random.default_rng(4)

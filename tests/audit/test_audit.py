@@ -14,14 +14,12 @@ from scipy.stats import binom, binomtest
 from typer.testing import CliRunner
 
 from simplexdp import Budget, Dirichlet, Gaussian, Laplace, Polya
-from simplexdp.audit import Evidence, WorstCase, audit, audit_mechanism
-from simplexdp.audit.evidence import at_least, at_most
-from simplexdp.audit.run import claimed_epsilon
+from simplexdp.audit import Evidence, WorstCase, at_least, at_most, audit, audit_mechanism, claimed_epsilon
 from simplexdp.budget import Neighbours
 from simplexdp.cli import app
 from simplexdp.errors import InvalidArgument
 from simplexdp.mechanisms import Mechanism
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.sampling import SeededEntropy
 
 BUDGET = Budget(epsilon=3.0, delta=1e-5)
 
@@ -34,6 +32,7 @@ def calibrated(name: str, neighbours: Neighbours) -> Mechanism:
     return (Gaussian if name == "gaussian" else Laplace).calibrate(BUDGET, neighbours=neighbours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("name", ["dirichlet", "polya", "gaussian", "laplace"])
 def test_ninety_per_cent_of_the_exact_epsilon_is_proved(name: str, neighbours: Neighbours) -> None:
@@ -57,6 +56,7 @@ def test_the_score_is_the_privacy_loss(name: str) -> None:
         assert (abs(float(ratios.mean()) - 1) < error) is holds
 
 
+@pytest.mark.slow
 def test_the_bound_is_valid_at_its_confidence() -> None:
     """150 audits of 4000 draws at 80 %: no more false refutations than the 99.9 % quantile of Binomial(150, 0.2)."""
     mechanism = Gaussian(sigma=1.2)
@@ -86,6 +86,7 @@ def test_the_profile_is_bounded_from_below_too() -> None:
         assert 0.9 * exact < found.evidence.delta_at(epsilon) <= exact
 
 
+@pytest.mark.slow
 def test_a_generic_audit_learns_most_of_the_loss() -> None:
     """The learned discriminant on six cells of Gaussian noise, of which two tell: 3000 draws."""
     mechanism = Gaussian(sigma=1.2)
@@ -133,6 +134,7 @@ def test_bad_arguments() -> None:
         WorstCase(claimed=object(), neighbours="replace-one").loss(np.zeros(2), np.zeros(2))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     picture = tmp_path / "audit.svg"
     arguments = ["audit", "--epsilon", "2", "--draws", "20000", "--seed", "4", "--mechanism", "gaussian"]

@@ -38,7 +38,7 @@ from simplexdp.mechanisms.sums import GaussianTables, NoisySum
 from simplexdp.models import Release
 from simplexdp.models.guarantee import Guarantee
 from simplexdp.naive_bayes import fit_naive_bayes
-from simplexdp.sampling.entropy import Entropy
+from simplexdp.sampling import Entropy
 
 COMPOSITIONS: dict[str, tuple[Mechanism, ...]] = {
     "gaussian": (Gaussian(sigma=4.0),) * 6,
@@ -49,6 +49,7 @@ COMPOSITIONS: dict[str, tuple[Mechanism, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "neighbours"), [*((name, "replace-one") for name in COMPOSITIONS), ("mixed", "add-remove")]
 )
@@ -59,16 +60,18 @@ def test_ninety_per_cent_of_a_composition_is_proved(name: str, neighbours: Neigh
     assert found.claimed == pytest.approx(found.claim.epsilon(found.delta))  # type: ignore[operator]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("kind", ["vector", "matrix", "tables"])
 def test_ninety_per_cent_of_what_sums_and_second_looks_can_lose(kind: Any, neighbours: Neighbours) -> None:
-    """Their claim is a Rényi bound; the worst case itself is one Gaussian of that curve, and 90 % of it is proved."""
+    """Their claim is that of one Gaussian, which a fine grid reaches; at σ = 1 the grid of counts is a coarse one."""
     mechanism = GaussianTables(sigma=1.0) if kind == "tables" else NoisySum.of(kind, 1.0)
     found = audit_fit(Guarantee(mechanisms=(mechanism,), neighbours=neighbours), draws=60_000, delta=0.05, entropy=3)
     curve = GaussianTerm(mechanism.loss(neighbours).rdp(2.0))  # D₂ = μ²
-    fine = PrivacyLoss("replace-one", (((curve, 1),),))  # the grid of sums is fine, that of counts is not
+    fine = PrivacyLoss("replace-one", (((curve, 1),),))
     exact = (Gaussian(sigma=1.0).loss(neighbours) if kind == "tables" else fine).epsilon(0.05)
-    assert 0.9 * exact <= found.lower <= exact < found.claimed
+    assert 0.9 * exact <= found.lower <= exact <= found.claimed * (1 + 1e-9)
+    assert found.share >= (0.8 if kind == "tables" else 0.9)
 
 
 def test_persons_with_several_rows() -> None:
@@ -154,11 +157,12 @@ def judged(pipeline: str, draws: int = 130, **more: Any) -> Audit:
 
 
 def _seeded() -> Entropy:
-    from simplexdp.sampling.entropy import SeededEntropy
+    from simplexdp.sampling import SeededEntropy
 
     return SeededEntropy(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_real_fit_keeps_its_claim_and_one_with_a_quarter_of_the_noise_does_not(
     pipeline: str, monkeypatch: pytest.MonkeyPatch
@@ -169,6 +173,7 @@ def test_a_real_fit_keeps_its_claim_and_one_with_a_quarter_of_the_noise_does_not
     assert judged(pipeline).violated
 
 
+@pytest.mark.slow
 def test_a_real_fit_with_one_seed_for_all_runs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Gaussian.draw
     monkeypatch.setattr(Gaussian, "draw", lambda self, counts, _: draw(self, counts, _seeded()))
@@ -178,6 +183,7 @@ def test_a_real_fit_with_one_seed_for_all_runs_is_found(monkeypatch: pytest.Monk
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_audits_a_file(tmp_path: Path) -> None:
     network = BayesianNetwork([("c", "a")], SCHEMA, budget=BUDGET, entropy=1).fit(rows(np.array([30, 40])))
     network.model.write(tmp_path / "model.json")

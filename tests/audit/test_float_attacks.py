@@ -22,10 +22,9 @@ import numpy as np
 import pytest
 
 from simplexdp import Dirichlet, Gaussian, Laplace, Polya
-from simplexdp.audit import Audit, Evidence, audit
-from simplexdp.audit.run import judge
+from simplexdp.audit import Audit, Evidence, audit, judge
 from simplexdp.mechanisms.base import IntArray
-from simplexdp.sampling.entropy import Entropy, SeededEntropy
+from simplexdp.sampling import Entropy, SeededEntropy
 
 MANY = 9_000_000_000_000_000  # records in the other cell, which is known to the attacker
 EMPTY_OR_NOT = ((1, MANY), (0, MANY + 1))
@@ -75,6 +74,7 @@ def play(attack: Attack, run: Any, claimed: Any, tables: Any, draws: int = 1200)
     return audit(run, tables=tables, claimed=claimed, score=attack, draws=draws, confidence=0.99, entropy=17)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [support_attack, ulp_attack])
 def test_the_floating_point_draw_tells_an_empty_cell(attack: Attack) -> None:
     found = play(attack, FLOATING.draw, FLOATING.loss(), EMPTY_OR_NOT)
@@ -82,6 +82,7 @@ def test_the_floating_point_draw_tells_an_empty_cell(attack: Attack) -> None:
     assert found.lower > 3 > 2 * found.claimed  # far more than the exact law allows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [support_attack, ulp_attack])
 def test_the_attack_does_not_fire_between_tables_drawn_the_same_way(attack: Attack) -> None:
     """The control: two tables with that cell not empty are both drawn directly."""
@@ -99,6 +100,7 @@ EXACT = [Polya(r=1, alpha=2), Polya(r=2, alpha=9, flips=2), Gaussian(sigma=1.5),
 PAIRS = [((1, 0), (0, 1)), ((1, 40), (0, 41))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", PAIRS, ids=["empty", "not-empty"])
 @pytest.mark.parametrize("mechanism", EXACT, ids=str)
 def test_the_exact_integers_tell_nothing_more_than_their_law(mechanism: Any, tables: Any) -> None:

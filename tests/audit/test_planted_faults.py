@@ -17,11 +17,12 @@ from simplexdp import Budget, Dirichlet, Gaussian, Laplace, Polya, PrivacyLoss
 from simplexdp.audit import Audit, audit, audit_mechanism
 from simplexdp.mechanisms import Mechanism
 from simplexdp.mechanisms.base import IntArray
-from simplexdp.sampling.entropy import Entropy, SeededEntropy
+from simplexdp.sampling import Entropy, SeededEntropy
 
 Run = Callable[[IntArray, Entropy], Any]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claimed", "drawn"),
     [
@@ -49,6 +50,7 @@ def judged(run: Run, claimed: PrivacyLoss | Budget, **more: Any) -> Audit:
     return audit(run, claimed=claimed, **settings)
 
 
+@pytest.mark.slow
 def test_a_seed_that_is_used_again() -> None:
     mechanism = Gaussian(sigma=5.0)
     found = judged(lambda counts, _: mechanism.draw(counts, SeededEntropy(1)), mechanism.loss())
@@ -57,6 +59,7 @@ def test_a_seed_that_is_used_again() -> None:
     assert not judged(mechanism.draw, mechanism.loss()).violated
 
 
+@pytest.mark.slow
 def test_noise_that_is_used_again_for_a_second_table() -> None:
     """Two releases with one noise: their difference is the data. The tables are a count and its double."""
     mechanism = Gaussian(sigma=5.0)
@@ -72,6 +75,7 @@ def test_noise_that_is_used_again_for_a_second_table() -> None:
     assert not judged(lambda counts, entropy: twice(counts, entropy, again=False), claimed).violated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [Gaussian(sigma=5.0), Dirichlet(r=1.0, alpha=20.0)], ids=["noise", "dirichlet"])
 def test_categories_read_off_the_data(mechanism: Gaussian | Dirichlet) -> None:
     """Slip 5 of the published code: only cells that occur in the data are released."""
@@ -123,6 +127,7 @@ def pair_score(r: float) -> Callable[[Any], float]:
     return score
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "false"), [(6, True), (1, False)])
 def test_slip_1_class_counts_that_are_multiplied_by_the_features(times: int, false: bool) -> None:
     """The class prior of naive Bayes is made of K·N_j: its sensitivity is K, the claim is for 1."""
@@ -136,6 +141,7 @@ def test_slip_1_class_counts_that_are_multiplied_by_the_features(times: int, fal
     assert found.violated is false
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "false"), [(12, True), (3, False)])
 def test_slip_2_a_budget_divided_by_the_number_of_data_sets(nodes: int, false: bool) -> None:
     """Each node of a network gets a third of the budget, however many nodes there are."""
@@ -149,6 +155,7 @@ def test_slip_2_a_budget_divided_by_the_number_of_data_sets(nodes: int, false: b
     assert judged(network, claimed, score=pair_score(1.0), draws=2000).violated is false
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "false"), [(1, True), (4, False)])
 def test_slip_3_alpha_without_the_factor_of_four(factor: int, false: bool) -> None:
     """The (ε̂, δ) experiments use α = 1 + (λ−1)r where the paper has 1 + 4(λ−1)r."""
@@ -159,6 +166,7 @@ def test_slip_3_alpha_without_the_factor_of_four(factor: int, false: bool) -> No
     assert found.violated is false
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "delta", "false"), [(5.0, 2.0, True), (40.0, 1e-5, False)])
 def test_slip_4_a_delta_of_two(order: float, delta: float, false: bool) -> None:
     """Figure 2, bottom: δ = 2 in the conversion to (1, 1e-5)-DP, so that orders below its floor seem to be enough."""

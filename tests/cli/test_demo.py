@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simplexdp.cli.digits import BUDGETS, NON_PRIVATE, OURS, digits_schema, load_digits_table
+from simplexdp.cli.demo import BUDGETS, NON_PRIVATE, OURS, digits_schema, load_digits_table
 
 
+@pytest.mark.slow
 def test_the_quick_demo_fits_and_writes_a_report(work, simplexdp):
     ran = simplexdp("demo", "--quick", "--out", "report.html", "--json")
     assert (ran.code, ran.err) == (0, "")
@@ -26,6 +27,7 @@ def test_the_quick_demo_fits_and_writes_a_report(work, simplexdp):
     assert "<script" not in text
 
 
+@pytest.mark.slow
 def test_the_histogram_alone_writes_nothing(work, simplexdp):
     before = set(work.iterdir())
     ran = simplexdp("demo", "--histogram-only")

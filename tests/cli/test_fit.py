@@ -30,6 +30,7 @@ def test_a_distribution_is_written_and_keeps_its_budget(work, simplexdp):
     assert release.probabilities[0, 0] == pytest.approx(0.63, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [["rows.csv"], ["--sql", "SELECT * FROM 'rows.parquet'"], ["rows.p*"]])
 def test_every_source_gives_the_same_seeded_release(work, simplexdp, source):
     assert simplexdp(*DISTRIBUTION, "rows.parquet", "--seed", 5, "--out", "a.json").code == 0
@@ -56,6 +57,22 @@ def test_a_query_that_selects_rows_needs_a_private_or_a_declared_size(work, simp
     assert simplexdp(*DISTRIBUTION, "rows.parquet", "--public-size", "--out", "c.json").code != 0
 
 
+def test_what_is_not_understood_is_declared_word_for_word(work, simplexdp):
+    joined = ("--sql", "SELECT a.* FROM 'rows.parquet' a SEMI JOIN 'rows.parquet' b ON a.smoker = b.smoker")
+    refused = simplexdp(*DISTRIBUTION, *joined, "--out", "a.json")
+    assert refused.code != 0
+    assert "a join" in refused.err
+    assert "--one-record-per-row" in refused.err
+    declared = (*joined, "--one-record-per-row", "--public-size", "--out", "b.json", "--json")
+    made = json.loads(simplexdp(*DISTRIBUTION, *declared).out)
+    assert made["certificate"]["declarations"] == [
+        "the curator declares that each row of this query comes from one record",
+        "the curator declares that the number of rows of this query is public",
+    ]
+    assert "each row of this query comes from one record" in simplexdp("inspect", "b.json").out.replace("\n", " ")
+    assert simplexdp(*DISTRIBUTION, "rows.parquet", "--one-record-per-row", "--out", "c.json").code != 0
+
+
 def test_json_says_what_was_written(work, simplexdp):
     ran = simplexdp(*DISTRIBUTION, "rows.parquet", "--out", "out.json", "--json", "--seed", 1)
     assert ran.code == 0
@@ -65,6 +82,7 @@ def test_json_says_what_was_written(work, simplexdp):
     assert "seed" in ran.data["certificate"]["not_private"][0]
 
 
+@pytest.mark.slow
 def test_naive_bayes_from_files(work, simplexdp):
     ran = simplexdp("fit", "nb", "rows.csv", "--schema", "schema.yaml", "--target", "ill", *BUDGET, "--out", "nb.json")
     assert ran.code == 0, ran.err
@@ -76,6 +94,7 @@ def test_naive_bayes_from_files(work, simplexdp):
     assert NaiveBayesModel.read("few.json").features == ("age", "smoker")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "edges", "parents", "bif"])
 def test_a_network_from_every_form_of_graph(work, simplexdp, form):
     graph = {
@@ -111,8 +130,13 @@ def test_persons_are_the_unit_when_asked_for(work, simplexdp):
 
 
 def test_a_ledger_is_charged_once_and_refuses_what_it_cannot_pay(work, simplexdp):
-    assert simplexdp("ledger", "create", "l.db", "--epsilon", 3, "--delta", 1e-6).code == 0
+    assert simplexdp("ledger", "create", "l.db", "--epsilon", 2.2, "--delta", 1e-6).code == 0
     paid = ("--ledger", "l.db", "--dataset", "clinic")
+    unknown = simplexdp(*DISTRIBUTION, "rows.parquet", *paid, "--out", "a.json")
+    assert unknown.code == 2
+    assert "ledger register" in unknown.err
+    done = simplexdp("ledger", "register", "l.db", "clinic", "rows.parquet", "--schema", "schema.yaml")
+    assert (done.code, done.err) == (0, "")
     assert simplexdp(*DISTRIBUTION, "rows.parquet", *paid, "--out", "a.json").code == 0
     before = contents(work)
     refused = simplexdp(*DISTRIBUTION, "rows.parquet", *paid, "--out", "b.json")
@@ -120,7 +144,7 @@ def test_a_ledger_is_charged_once_and_refuses_what_it_cannot_pay(work, simplexdp
     assert "left" in refused.err
     assert contents(work) == before
     kinds = [entry.kind for entry in Ledger.open("l.db").entries()]
-    assert kinds == ["open", "charge", "seal"]
+    assert kinds == ["open", "register", "charge", "seal"]
 
 
 def test_an_existing_file_is_kept_and_costs_nothing(work, simplexdp):
@@ -132,6 +156,7 @@ def test_an_existing_file_is_kept_and_costs_nothing(work, simplexdp):
     assert "--force" in ran.err
     assert Path("out.json").read_text() == "mine"
     assert [entry.kind for entry in Ledger.open("l.db").entries()] == ["open"]
+    assert simplexdp("ledger", "register", "l.db", "clinic", "rows.parquet", "--schema", "schema.yaml").code == 0
     assert simplexdp(*fit, "--force").code == 0
     assert Release.read("out.json").private
 
@@ -209,8 +234,11 @@ def test_an_unexpected_error_is_told_without_its_words(work, simplexdp, monkeypa
 
 
 INTERRUPTED = """
-import contextlib, sys
+import contextlib, sys, types
 import simplexdp.cli.fit as fit
+from simplexdp.ledger import Ledger
+
+Ledger.admit = lambda *_, **__: types.SimpleNamespace(records=None)  # what never ends cannot be registered
 
 @contextlib.contextmanager
 def loud(what):
@@ -229,14 +257,27 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_an_interrupted_fit_leaves_nothing_and_spends_nothing(work, simplexdp):
+def test_an_interrupted_fit_leaves_nothing_but_its_charge(work, simplexdp):
     simplexdp("ledger", "create", "l.db", "--epsilon", 5, "--delta", 1e-6)
     script = work / "script.py"  # DuckDB takes `python -c` for a terminal and draws its own bar
     script.write_text(INTERRUPTED)
     before = contents(work)
     endless = "SELECT 'no' AS smoker, range % 2 = 0 AS ill FROM range(1000000000000)"
-    arguments = [*DISTRIBUTION, "--sql", endless, "--ledger", "l.db", "--dataset", "clinic", "--out", "out.json"]
+    declared = ["--one-record-per-row", "--public-size"]
+    arguments = [
+        *DISTRIBUTION,
+        "--sql",
+        endless,
+        *declared,
+        "--ledger",
+        "l.db",
+        "--dataset",
+        "clinic",
+        "--out",
+        "out.json",
+    ]
     with subprocess.Popen(
         [sys.executable, script, *arguments],
         stdout=subprocess.PIPE,
@@ -253,9 +294,10 @@ def test_an_interrupted_fit_leaves_nothing_and_spends_nothing(work, simplexdp):
     assert "interrupted" in err
     assert err.count("\n") == 1
     assert contents(work) == before
-    assert [entry.kind for entry in Ledger.open("l.db").entries()] == ["open"]
+    assert [entry.kind for entry in Ledger.open("l.db").entries()] == ["open", "charge"]
 
 
+@pytest.mark.slow
 def test_quantiles_in_the_schema_are_resolved(work, simplexdp):
     Path("q.yaml").write_text(
         "columns: [{name: age, bins: 3, lower: 0, upper: 100}, {name: ill, values: [false, true]}]"

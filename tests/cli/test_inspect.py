@@ -13,6 +13,7 @@ from simplexdp.errors import Infeasible
 KINDS = {"dist": "release", "nb": "naive-bayes", "bn": "bayesian-network"}
 
 
+@pytest.mark.slow
 def test_a_release_says_its_probabilities_and_its_promise(trained, simplexdp):
     file = "dist.json"
     ran = simplexdp("inspect", file, "--cells", 3)
@@ -29,6 +30,7 @@ def test_a_release_says_its_probabilities_and_its_promise(trained, simplexdp):
     assert data["certificate"]["private"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nb", "bn"])
 def test_models_say_what_they_hold(trained, simplexdp, name):
     file = f"{name}-seeded.json"
@@ -55,6 +57,7 @@ def test_models_say_what_they_hold(trained, simplexdp, name):
 BEGINNINGS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype html>"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "suffix"), [*((n, "html") for n in KINDS), ("dist", "png"), ("nb", "svg"), ("bn", "pdf")]
 )
@@ -68,6 +71,7 @@ def test_pictures_are_what_their_ending_says(trained, simplexdp, name, suffix):
         assert "PRIVATE" in content.decode()
 
 
+@pytest.mark.slow
 def test_a_network_too_large_for_exact_inference_is_shown_without_it(trained, simplexdp, monkeypatch):
     def too_large(*_: object) -> None:
         raise Infeasible("too large")
@@ -80,6 +84,7 @@ def test_a_network_too_large_for_exact_inference_is_shown_without_it(trained, si
     assert Path("p.html").exists()
 
 
+@pytest.mark.slow
 def test_one_table_of_a_model_as_a_picture(trained, simplexdp):
     for name in ("nb", "bn"):
         ran = simplexdp("inspect", f"{name}.json", "--column", "smoker", "--plot", f"{name}.png", "--json")
@@ -88,6 +93,7 @@ def test_one_table_of_a_model_as_a_picture(trained, simplexdp):
         assert Path(f"{name}.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_markup_in_names_is_text_in_the_report(work, simplexdp):
     Path("evil.yaml").write_text(
         "columns: [{name: smoker, values: ['no', 'yes', '<script>x</script>', '$a$', '[red]']}]"

@@ -13,7 +13,6 @@ from simplexdp.errors import InvalidArgument, MissingExtra
 from simplexdp.models.bayesian_network import BayesianNetworkModel
 from simplexdp.models.naive_bayes import NaiveBayesModel
 from simplexdp.report import Section, Table, page
-from simplexdp.summary import information
 
 COUNTS = [119, 74, 618, 272, 13, 187]
 
@@ -113,8 +112,8 @@ def test_information_is_mutual_information(trained):
     naive, network = NaiveBayesModel.read("nb.json"), BayesianNetworkModel.read("bn.json")
     joint = naive.class_probabilities[:, None] * naive.conditionals[0]
     expected = np.sum(joint * np.log(joint / np.outer(joint.sum(axis=1), joint.sum(axis=0))))
-    assert information(naive)[naive.features[0]] == pytest.approx(expected, rel=1e-9)
-    found = information(network)
+    assert naive.information[naive.features[0]] == pytest.approx(expected, rel=1e-9)
+    found = network.information
     joint = network.marginal(["smoker", "ill"])
     expected = np.sum(joint * np.log(joint / np.outer(joint.sum(axis=1), joint.sum(axis=0))))
     assert found["ill"] == pytest.approx(expected, rel=1e-9)

@@ -14,10 +14,11 @@ from simplexdp.models.naive_bayes import NaiveBayesModel
 from simplexdp.naive_bayes import predict_batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["rows.parquet", "rows.csv"])
 @pytest.mark.parametrize("out", ["out.parquet", "out.csv", "out.arrow"])
 def test_naive_bayes_over_files_agrees_with_the_model(trained, simplexdp, source, out, monkeypatch):
-    monkeypatch.setattr("simplexdp.cli.predict.ROWS", 400)  # several blocks, the last one shorter
+    monkeypatch.setattr("simplexdp.cli.published.ROWS", 400)  # several blocks, the last one shorter
     ran = simplexdp("predict", "nb.json", source, "--out", out)
     assert (ran.code, ran.err) == (0, "")
     found = read(out)
@@ -30,6 +31,7 @@ def test_naive_bayes_over_files_agrees_with_the_model(trained, simplexdp, source
     assert found["note"].to_pylist() == rows["note"].to_pylist()
 
 
+@pytest.mark.slow
 def test_a_network_predicts_any_column_from_those_that_are_there(trained, simplexdp):
     ran = simplexdp(
         "predict", "bn.json", "rows.parquet", "--target", "ill", "--keep", "id", "--out", "p.parquet", "--json"
@@ -117,3 +119,43 @@ def read(path: str) -> pa.Table:
         with pa.ipc.open_file(path) as reader:
             return reader.read_all()
     return pq.read_table(path)
+
+
+@pytest.mark.parametrize(("model", "target"), [("nb", ()), ("bn", ("--target", "ill"))])
+def test_a_value_that_the_model_does_not_know_is_refused_by_row_or_ignored(
+    trained, simplexdp, model, target, monkeypatch
+):
+    """Ignored: the row is predicted from its other columns, as a row that lacks the column is."""
+    monkeypatch.setattr("simplexdp.cli.published.ROWS", 2)
+    lines = ["smoker,age,region", "no,30,1", "yes,50,2", "no,70,1", f"{SECRET},30,1", "yes,30,1", f"{SECRET},,9"]
+    Path("new.csv").write_text("\n".join(lines) + "\n")
+    asked = ["predict", f"{model}.json", "new.csv", *target, "--keep", "", "--out", "p.csv"]
+    ran = simplexdp(*asked)
+    assert ran.code == 2
+    assert "new.csv, row 4: column 'smoker' has values that are not declared" in ran.err
+    assert "--unknown ignore" in ran.err
+    assert SECRET not in ran.err
+    ran = simplexdp(*asked, "--unknown", "ignore")
+    assert (ran.code, ran.err) == (0, "")
+    found = read("p.csv")["probability_True"].to_pylist()
+    assert len(found) == 6
+    fitted = (NaiveBayesModel if model == "nb" else BayesianNetworkModel).read(f"{model}.json")
+    one = np.array([1, 3, 0])[[0]] * 0
+    known = {"region": one, **({"age": one + 1} if model == "nb" else {})}
+    np.testing.assert_allclose(found[3], fitted.predict_some("ill", known, 1)[0, 1], rtol=1e-9)
+    other = {"region": one + 3}
+    np.testing.assert_allclose(found[5], fitted.predict_some("ill", other, 1)[0, 1], rtol=1e-9)
+    assert simplexdp(*asked, "--unknown", "drop").code == 2
+
+
+def test_what_is_not_known_is_summed_over(trained):
+    """With all features known it is the prediction; of none it is the class distribution."""
+    for name, model in (("nb", NaiveBayesModel), ("bn", BayesianNetworkModel)):
+        fitted = model.read(f"{name}.json")
+        codes = {"smoker": np.array([0, 1, 1]), "age": np.array([0, 1, 3]), "region": np.array([0, 2, 3])}
+        codes = {key: value for key, value in codes.items() if key in fitted.schema}
+        np.testing.assert_allclose(fitted.predict_some("ill", codes, 3), fitted.predict("ill", codes), rtol=1e-9)
+        nothing = fitted.predict_some("ill", {}, 2)
+        assert nothing.shape == (2, 2)
+        np.testing.assert_allclose(nothing.sum(axis=1), 1)
+    np.testing.assert_allclose(nothing[0], fitted.marginal(["ill"]))

@@ -25,6 +25,7 @@ def test_records_follow_the_model_in_every_format(trained, simplexdp):
     assert abs(sum(table["ill"].to_pylist()) / 4000 - 0.25) < 0.06
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_and_no_seed_does_not(trained, simplexdp):
     for out, seed in (("a.csv", ["--seed", 3]), ("b.csv", ["--seed", 3]), ("c.csv", []), ("d.csv", [])):
         assert simplexdp("sample", "nb.json", "--size", 200, *seed, "--out", out).code == 0

@@ -11,8 +11,8 @@ import pytest
 
 from simplexdp.counting import count
 from simplexdp.errors import InvalidArgument, PrivacyError
+from simplexdp.private.tables import CountTable
 from simplexdp.schema import Categories, Schema
-from simplexdp.tables import CountTable
 
 SECRET = 73219
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from brute import SCHEMA, TABLES, as_arrow, assert_counts, cell, sample_rows
 
-from simplexdp.counting import CellNumbers, Files, Query, count
+from simplexdp.counting import CellNumbers, Files, OneRecordPerRow, Query, count
 
 ROWS = sample_rows(700)
 ARROW = as_arrow(ROWS)
@@ -82,7 +82,7 @@ def _sqlite(path):
 
 
 def _sqlite_cursor(path):
-    return _sqlite(path).execute("select number, whole, text from t")
+    return OneRecordPerRow(_sqlite(path).execute("select number, whole, text from t"))
 
 
 def _codes():
@@ -154,7 +154,7 @@ def test_postgresql_through_adbc_and_psycopg(postgres, columns):
         with connection.cursor() as cursor:
             cursor.executemany("insert into t values (%s, %s, %s, %s, %s)", rows)
             cursor.execute("select * from t")
-            assert_counts(count(cursor, SCHEMA, [columns]), ROWS, SCHEMA, [columns])
+            assert_counts(count(OneRecordPerRow(cursor), SCHEMA, [columns]), ROWS, SCHEMA, [columns])
         assert_counts(count(Query("select * from t", connection), SCHEMA, [columns]), ROWS, SCHEMA, [columns])
         connection.execute("create table if not exists kept as select * from t")
     adbc = Query(f"select {', '.join(columns)} from kept", postgres)

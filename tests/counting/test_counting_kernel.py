@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplexdp.counting import CellNumbers, count
-from simplexdp.counting.kernel import Layout, Tally
 from simplexdp.errors import InvalidArgument, SchemaError, SourceError
+from simplexdp.private.counting.kernel import Layout, Tally
 from simplexdp.schema import Categories, Numeric, Quantiles, Schema
 
 
@@ -63,6 +63,7 @@ def test_one_cell_two_cells_and_fifty_million():
     assert [counts[0, 0], counts[4999, 9999], counts[17, 3], counts.sum()] == [1, 1, 2, 4]
 
 
+@pytest.mark.slow
 def test_five_thousand_columns():
     random = np.random.default_rng(3)
     data = random.integers(0, 3, (500, 5000)).astype(np.uint8)
@@ -180,7 +181,7 @@ def test_a_bound_above_all_rows_changes_nothing():
 
 
 def test_the_choice_is_repeated_rounds_of_compaction_too(monkeypatch):
-    monkeypatch.setattr("simplexdp.counting.persons._WAITING_ROWS", 64)
+    monkeypatch.setattr("simplexdp.private.counting.persons._WAITING_ROWS", 64)
     rows = sample_rows(900, seed=6)
     persons = sorted(set(rows["person"]))
     schema = Schema([Categories(persons, name="person")])

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from pathlib import Path
 
@@ -15,12 +16,16 @@ import pytest
 from brute import SCHEMA, TABLES, as_arrow, assert_counts, sample_rows
 
 import simplexdp.counting
-from simplexdp.counting import count
-from simplexdp.errors import SourceError
+from simplexdp.counting import OneRecordPerRow, Query, count, relations_of
+from simplexdp.errors import PrivacyError, SourceError
+from simplexdp.private.counting import can_be_read_again
 from simplexdp.schema import Categories, Schema
 
 # pyspark warns about newer pandas and leaves its own sockets open.
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+]
 
 ROWS = sample_rows(700)
 SECRET = "Zaphod-4711"
@@ -35,6 +40,24 @@ def test_counts_equal_the_slow_twin(spark, tmp_path):
         tables = count(source, SCHEMA, TABLES, progress=lambda *rows, calls=calls: calls.append(rows))
         assert_counts(tables, ROWS, SCHEMA, TABLES)
         assert calls == [(700, 700)]
+
+
+def test_transformed_columns_count_as_elsewhere(spark):
+    import datetime
+
+    day = datetime.datetime(2024, 2, 29, 23, 30)
+    rows = pa.table({"x": [" M", "f", "?", None], "t": pa.array([day, day, None, day], pa.timestamp("us"))})
+    schema = Schema.of(
+        x=Categories(["female", "male"], missing="cell", transform=["trim", "fold", SPELLED]),
+        t=Categories([1, 2, 3], missing="cell", transform={"part": "month"}),
+    )
+    for names in (["x"], ["t"], ["x", "t"]):
+        (here,), (there,) = (count(source, schema, [names]) for source in (rows, spark.createDataFrame(rows)))
+        assert (here.private_counts() == there.private_counts()).all()
+        assert here.private_counts().sum() == 4
+
+
+SPELLED = {"map": {"m": "male", "f": "female", "?": None}}
 
 
 def test_many_chunks_and_names_with_dots(spark):
@@ -77,9 +100,65 @@ def test_a_worker_that_dies(spark):
 
     frame = spark.createDataFrame(pa.table({"c": ["a", SECRET]})).mapInArrow(die, "c string")
     with pytest.raises(SourceError, match="the job did not finish") as caught:
-        count(frame, Schema.of(c=["a"]), [("c",)])
+        count(OneRecordPerRow(frame), Schema.of(c=["a"]), [("c",)])
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_plans_are_checked(spark, tmp_path):
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    every = {"add-remove", "replace-one"}
+    frame = spark.createDataFrame(as_arrow(ROWS))
+    frame.createOrReplaceTempView("rows")
+    for part in ("north", "south"):
+        frame.write.parquet(str(tmp_path / part))
+    north, south = (spark.read.parquet(str(tmp_path / part)) for part in ("north", "south"))
+    assert relations_of(frame.select("text", (sql.col("whole") + 1).alias("whole")).repartition(2)) == every
+    assert relations_of(frame.withColumn("text", sql.upper(sql.trim("text"))).orderBy("whole")) == every
+    assert relations_of(frame.filter("whole > 1 and text in ('a', 'b')")) == {"add-remove"}
+    assert relations_of(north) == relations_of(north.union(south)) == every
+    assert relations_of(Query("SELECT text, coalesce(whole, 0) AS whole FROM rows WHERE truth", spark)) == {
+        "add-remove"
+    }
+    tables = [("text",)]
+    assert_counts(count(Query("SELECT text FROM rows -- all", spark), SCHEMA, tables), ROWS, SCHEMA, tables)
+    assert not can_be_read_again(Query("SELECT text FROM rows", spark))
+    spark.sql("CREATE OR REPLACE TEMP VIEW most AS SELECT max(whole) AS whole FROM rows")
+    with pytest.raises(PrivacyError, match="what Spark plans as Aggregate"):
+        relations_of(Query("SELECT whole FROM most", spark))
+    spark.udf.register("upper", lambda _: "x")  # the function of Spark goes first
+    assert relations_of(frame.selectExpr("upper(text) as text")) == every
+    spark.udf.register("mine", lambda text: text)
+    mixed = [
+        frame.groupBy("text").count(),
+        frame.distinct(),
+        frame.dropDuplicates(["text"]),
+        frame.join(frame.select("text"), "text"),
+        frame.union(frame),
+        north.union(north),
+        north.select("_metadata.row_index"),
+        frame.sample(0.5),
+        frame.limit(10),
+        frame.orderBy("whole").limit(10),
+        frame.withColumn("n", sql.row_number().over(Window.orderBy("whole"))),
+        frame.withColumn("n", sql.monotonically_increasing_id()),
+        frame.withColumn("n", sql.rand()),
+        frame.withColumn("n", sql.explode(sql.array("whole", "whole"))),
+        frame.withColumn("n", sql.udf(lambda x: x)("text")),
+        frame.selectExpr("(select max(whole) from rows) as whole"),
+        frame.filter("whole in (select max(whole) from rows)"),
+        frame.selectExpr("mine(text) as text"),
+        frame.mapInArrow(lambda batches: batches, frame.schema),
+        spark.range(5),
+    ]
+    for source in mixed:
+        with pytest.raises(PrivacyError, match="the Spark frame is refused"):
+            relations_of(source)
+        assert relations_of(OneRecordPerRow(source)) == {"add-remove"}
+    for name in ("upper", "mine"):
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
 
 
 CLUSTER = """
@@ -89,7 +168,7 @@ sys.path[:0] = {paths!r}  # not PYTHONPATH: executors must not find the library
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from brute import SCHEMA, TABLES, as_arrow, assert_counts, sample_rows
-from simplexdp.counting import count
+from simplexdp.counting import OneRecordPerRow, count
 from simplexdp.errors import SourceError
 
 builder = SparkSession.builder.master("local-cluster[2,1,512]")
@@ -120,6 +199,11 @@ seen = frame.mapInArrow(look, "found boolean, pid long").collect()
 assert not any(row["found"] for row in seen), "the executors have the library; the test would show nothing"
 assert len({{row["pid"] for row in seen}}) == 2, "one executor only"
 assert_counts(count(frame, SCHEMA, TABLES), rows, SCHEMA, TABLES)
+from simplexdp.schema import Categories, Schema
+messy = session.createDataFrame(pa.table({{"x": [" M", "f", "?", None]}})).repartition(2)
+steps = ["trim", "fold", {{"map": {{"m": "male", "f": "female", "?": None}}}}]
+cleaned = Schema.of(x=Categories(["female", "male"], missing="cell", transform=steps))
+assert count(messy, cleaned, [("x",)])[0].private_counts().tolist() == [1, 1, 2]
 print("counted")
 
 def kill(batches):
@@ -130,7 +214,7 @@ def kill(batches):
     yield from ()
 
 try:
-    count(frame.mapInArrow(kill, frame.schema), SCHEMA, TABLES)
+    count(OneRecordPerRow(frame.mapInArrow(kill, frame.schema)), SCHEMA, TABLES)
 except SourceError as error:
     print(error)
 """
@@ -140,11 +224,17 @@ def test_a_cluster_without_the_library_and_an_executor_that_is_killed(tmp_path):
     if shutil.which("java") is None:
         pytest.skip("no Java on this machine")
     pyspark = pytest.importorskip("pyspark")
-    paths = [str(Path(simplexdp.counting.__file__).parents[2]), str(Path(__file__).parent)]
+    paths = [str(Path(simplexdp.private.counting.__file__).parents[2]), str(Path(__file__).parent)]
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER.format(paths=paths))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    # Without `site` no .pth file is read, and an editable installation is in one.
+    python, packages = tmp_path / "python", sysconfig.get_path("purelib")
+    lines = ["#!/bin/sh", f'export PYTHONPATH="$PYTHONPATH:{packages}"', f'exec "{sys.executable}" -S "$@"', ""]
+    python.write_text("\n".join(lines))
+    python.chmod(0o755)
+    environment |= {"PYSPARK_PYTHON": str(python), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=tmp_path,
@@ -158,3 +248,19 @@ def test_a_cluster_without_the_library_and_an_executor_that_is_killed(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert "counted" in done.stdout
     assert "the Spark frame: the job did not finish" in done.stdout
+
+
+def test_private_quantiles_keep_the_frame_for_rows_and_have_one_pass_for_persons(spark):
+    from simplexdp import Budget, release_distribution
+    from simplexdp.schema import Quantiles
+
+    rows = pa.table({"x": np.linspace(0, 1, 900), "who": [i // 3 for i in range(900)]})
+    frame = spark.createDataFrame(rows).repartition(3)
+    schema, budget = Schema.of(x=Quantiles(4, lower=0, upper=1)), Budget(epsilon=8, delta=1e-6)
+    made = release_distribution(frame, schema, ["x"], budget=budget)
+    assert made.total == 900
+    assert np.abs(made.probabilities - 0.25).max() < 0.1
+    assert not frame.is_cached
+    settings = {"budget": budget, "neighbours": "add-remove", "rows_per_person": 2, "person": "who"}
+    with pytest.raises(SourceError, match="Spark may keep other rows"):
+        release_distribution(frame, schema, ["x"], **settings)

@@ -10,10 +10,10 @@ from scipy.stats import beta, norm
 
 from simplexdp.errors import InvalidArgument
 from simplexdp.estimation import NoisyCounts, estimate_conditional
-from simplexdp.estimation.beta import Proportions, beta_posterior
-from simplexdp.estimation.strengths import STRENGTHS
+from simplexdp.estimation.beta import STRENGTHS, Proportions, beta_posterior
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.5, 8.0, 300.0, 2e4])
 @pytest.mark.parametrize(
     ("z", "n", "m", "v"), [(12.0, 40.0, 0.2, 9.0), (-3.0, 30.0, 0.05, 25.0), (500.0, 900.0, 0.6, 4.0)]

@@ -34,6 +34,7 @@ def covered(tables: int, cells: int, scale: float, stated: float) -> float:
     return float(np.mean(inside))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cells", "tables"), [(2, 600), (3, 400), (6, 200), (10, 120)])
 def test_intervals_cover_after_balanced_noise(cells: int, tables: int) -> None:
     """1200 cells, so a standard error of 0.6 to 0.9 %; at half the noise coverage must fall."""
@@ -79,6 +80,7 @@ def test_the_hyper_prior_is_widest_where_the_noise_is_like_a_count(cells: int) -
         assert clear[-1] == pytest.approx(wide[-1])
 
 
+@pytest.mark.slow
 def test_a_small_count_among_clear_ones_is_not_shrunk_away() -> None:
     """Yeast cells (Student 1907), 400 draws of noise with deviation 1.4: paired with the widest prior."""
     table = np.array([213.0, 128.0, 37.0, 18.0, 3.0, 1.0])

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplexdp.estimation import NoisyCounts
-from simplexdp.estimation.halving import halve
-from simplexdp.estimation.strata import estimate_strata
-from simplexdp.models.codes import cell_order
+from simplexdp.estimation.strata import estimate_strata, halve
+from simplexdp.models.model import cell_order
 from simplexdp.schema import Categories, Numeric, Quantiles
 
 CLASSES = np.array([1500.0, 1500.0])
@@ -60,6 +59,7 @@ def test_without_noise_the_shares_are_those_of_the_counts() -> None:
     assert found.evidence > 100
 
 
+@pytest.mark.slow
 def test_order_pays_where_there_is_a_trend() -> None:
     """20 models of 16 features, noise 50 on cells of about 150: at most 0.75 of the loss; a wrong order is idle."""
     rng = np.random.default_rng(2)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from simplexdp.estimation import NoisyCounts
-from simplexdp.estimation.beta import Proportions
-from simplexdp.estimation.neighbours import MOST_CELLS, left_out, said_by_neighbours
+from simplexdp.estimation.beta import Proportions, beta_posterior
 from simplexdp.estimation.network import estimate_network
+from simplexdp.estimation.network_rows import MOST_CELLS, NoisyRows, Posteriors, _softmax, left_out, said_by_neighbours
 
 PLACES = np.arange(6.0)
 
@@ -82,6 +84,7 @@ def trend(steepness: float) -> np.ndarray:
     return np.asarray(rows / rows.sum(axis=1, keepdims=True) / 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steepness", "shuffled"), [(1.0, False), (1.0, True), (0.0, False)])
 def test_order_pays_for_trends_and_costs_little_elsewhere(steepness: float, shuffled: bool) -> None:
     """30 samples of 2000 records under noise of deviation 12, paired; at 4 standard errors (3e-5, one-sided).
@@ -109,3 +112,52 @@ def test_order_pays_for_trends_and_costs_little_elsewhere(steepness: float, shuf
         assert losses[:, 1].mean() < 0.7 * losses[:, 0].mean()
     else:
         assert gain.mean() > -0.05 * losses[:, 0].mean() - 2 * error
+
+
+def test_weights_and_evidence_are_those_of_all_terms() -> None:
+    """Against the textbook formula at large and small numbers, and where several terms are the largest."""
+    rng = np.random.default_rng(4)
+    logs = rng.normal(size=(2, 7, 5)) * 300
+    logs[0, 3] = logs[0].max(axis=0)
+    weights, evidence = _softmax(logs)
+    np.testing.assert_allclose(evidence, logsumexp(logs, axis=1), rtol=1e-15)
+    np.testing.assert_allclose(weights, np.exp(logs - logsumexp(logs, axis=1)[:, None]), rtol=1e-13)
+    assert not np.allclose(weights.sum(axis=2), 1)  # the control: another axis
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_posteriors_that_are_kept_are_those_made_anew(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simplexdp.estimation.network_rows.MOST_KEPT", 100 if kept else 0)
+    rng = np.random.default_rng(2)
+    noisy = NoisyRows(
+        values=rng.normal(30, 20, (4, 3)),
+        variance=9.0,
+        slope=0.1,
+        totals=np.full(4, 90.0),
+        total_variances=np.full(4, 5.0),
+    )
+    other = replace(noisy, values=noisy.values + 1)
+    means = [rng.dirichlet(np.ones(3), 4) for _ in range(3)]
+    known = Posteriors()
+    for name, table, asked in (("a", noisy, means[:2]), ("a", noisy, means[::-1]), ("b", other, means)):
+        for rows, found in zip(asked, known.around(name, table, asked), strict=True):
+            alone = beta_posterior(table.around(rows))
+            np.testing.assert_array_equal(found.mean, alone.mean)
+            np.testing.assert_array_equal(found.log_evidence, alone.log_evidence)
+
+
+def test_the_cells_of_a_posterior_do_not_know_each_other() -> None:
+    """In any order and number they are what each is alone, also where a prior turns narrow."""
+    rng = np.random.default_rng(3)
+    known = Proportions(
+        values=rng.normal(40, 60, 50),
+        variance=25.0,
+        totals=rng.uniform(50, 5000, 50),
+        means=rng.uniform(1e-6, 1 - 1e-6, 50),
+        slope=0.2,
+    )
+    whole = beta_posterior(known)
+    for i in range(50):
+        alone = beta_posterior(known.part(np.array([i])))
+        np.testing.assert_allclose(whole.mean[:, i], alone.mean[:, 0], rtol=1e-13)
+        np.testing.assert_allclose(whole.log_evidence[:, i], alone.log_evidence[:, 0], rtol=1e-13, atol=1e-13)

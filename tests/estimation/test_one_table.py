@@ -66,6 +66,7 @@ def test_all_values_far_from_the_total(value: float, method: Method) -> None:
         assert estimate(noisy, method).probabilities == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("noise", ["normal", "laplace"])
 @pytest.mark.parametrize("total", [None, 1.0, 1e6])

@@ -47,6 +47,7 @@ def sparse(cells: int, full: int, total: int, rng: np.random.Generator) -> np.nd
     return rng.multinomial(total, weights).astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "laplace"])
 @pytest.mark.parametrize(("kind", "most"), [("sparse", 0.3), ("zipf", 0.9), ("uniform", 0.3)])
 def test_loss_against_the_truncated_normal(kind: str, most: float, noise: str) -> None:
@@ -75,6 +76,7 @@ def test_posterior_intervals_cover_on_average(cells: int, tables: int, noise: st
     assert 0.925 <= np.mean(covered) <= 0.985
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "laplace"])
 @pytest.mark.parametrize("believed", [1.0, 0.5])
 def test_intervals_cover_where_the_noise_is_as_large_as_the_counts(noise: str, believed: float) -> None:

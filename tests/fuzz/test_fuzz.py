@@ -68,17 +68,21 @@ CASES: dict[str, tuple[Callable[[str], st.SearchStrategy[bytes]], int]] = {
     "packed": (changed, 40),
     "rows_json": (changed, 40),
     "parquet": (changed, 400),
+    "sql": (changed, 80),
     "counts": (lambda _: st.binary(max_size=6), 300),
+    "rows": (lambda _: st.binary(min_size=1, max_size=8), 300),
     "command": (lambda _: st.binary(max_size=10), 250),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", CASES)
 def test_changed_inputs(target: str) -> None:
     strategy, cases = CASES[target]
     run(target, strategy(target), cases)
 
 
+@pytest.mark.slow
 def test_schema_json_with_other_values() -> None:
     run("schema_json", swapped("schema_json"), 500)
 
@@ -88,6 +92,7 @@ def test_any_bytes(target: str) -> None:
     run(target, st.binary(max_size=60), 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", CASES)
 def test_valid_inputs_pass(target: str) -> None:
     assert fuzz.seeds(target)

@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from benchmarks.fuzz import targets as fuzz
 
+import reproduction
 import simplexdp
 from simplexdp import Release, Schema, count
 from simplexdp.errors import FormatError, SchemaError, SimplexDPError, SourceError
 from simplexdp.ledger.chain import START, State
-from simplexdp.models import bif, document
+from simplexdp.models import document
+from simplexdp.models.bayesian_network import graph
 from simplexdp.models.naive_bayes import NaiveBayesModel
 
 MILLION = "9" * 1_000_000
@@ -101,7 +103,7 @@ def test_a_schema_beyond_its_limit() -> None:
 def test_many_open_comments_take_linear_time() -> None:
     """A million comments that never end; each would be searched to the end of the text."""
     with pytest.raises(FormatError, match="'a' has no probabilities"):
-        bif.parse_structure("variable a { type discrete [ 2 ] { x, y }; }\n" + "/* " * 1_000_000)
+        graph.parse_structure("variable a { type discrete [ 2 ] { x, y }; }\n" + "/* " * 1_000_000)
 
 
 def _peak(path: Path) -> int:
@@ -140,9 +142,8 @@ def test_a_compressed_line_that_does_not_end(tmp_path: Path) -> None:
 
 def test_no_unsafe_loader_is_imported_or_named() -> None:
     """No module of the library reads pickles or YAML tags, or runs text as code."""
-    folder = Path(simplexdp.__file__).parent
     unsafe = r"(pickle|marshal|shelve|joblib)\.(loads?|Unpickler)|yaml\.(load|unsafe_load|full_load)\(|\b(eval|exec)\("
-    for path in folder.rglob("*.py"):
+    for path in [path for package in (simplexdp, reproduction) for path in Path(package.__file__).parent.rglob("*.py")]:
         assert not re.search(unsafe, path.read_text(encoding="utf-8")), path
     assert re.search(unsafe, "yaml.load(text)")
     assert re.search(unsafe, "pickle.loads(data)")

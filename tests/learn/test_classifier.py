@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simplexdp import Budget, Categories, Numeric, PrivacyLoss, Schema
+from simplexdp.accounting.filters import filter_for
 from simplexdp.errors import InvalidArgument, PrivacyError, SourceError
 from simplexdp.learn import NaiveBayes
 
@@ -118,6 +120,7 @@ def test_classes_can_be_declared_beside_the_schema() -> None:
     assert set(numbers.predict(X)) <= {2.0, 7.0}
 
 
+@pytest.mark.slow
 def test_nothing_is_read_off_the_rows_without_being_asked() -> None:
     X, y = people()
     with pytest.raises(PrivacyError, match="domain='from-data'"):
@@ -222,7 +225,7 @@ def test_persons_with_several_rows(tmp_path: Path) -> None:
 class Ledger:
     """Remembers what was charged and sealed."""
 
-    order = 5.0
+    filter = filter_for(Budget.rdp(order=5, epsilon=100))
 
     def __init__(self) -> None:
         self.charged: list[PrivacyLoss] = []
@@ -232,16 +235,56 @@ class Ledger:
         self.charged.append(loss)
         return self
 
+    def admit(self, dataset: str, source: object, schema: Schema, **_: Any) -> Any:
+        return SimpleNamespace(records=20_000)
+
     def seal(self, release_hash: str) -> None:
         self.sealed.append(release_hash)
+
+    def fail(self, reason: str) -> None:
+        raise AssertionError(reason)
 
 
 def test_the_ledger_pays_for_everything_before_the_draw() -> None:
     X, y = people(n=20_000)
     ledger = Ledger()
-    model = private(ledger=ledger, dataset="people").fit(X, y)
+    model = private(ledger=ledger, dataset="people", random_state=None).fit(X, y)
     (loss,) = ledger.charged
     assert any(mechanism.name == "noisy-sum" for mechanism in model.model_.guarantee.mechanisms)
     assert loss == model.model_.guarantee.loss
     assert 1.99 < loss.rdp(5) <= 2.0
     assert len(ledger.sealed) == 1
+
+
+ONE = [{"a": "x", "b": 0.5}]
+SMALL = Schema.of(a=["x", "y"], b=Numeric([0, 1, 2]), ill=[False, True])
+EMPTY: dict[str, Any] = {
+    "pandas": lambda rows: pd.DataFrame(rows),
+    "pandas with columns": lambda rows: pd.DataFrame(rows, columns=["a", "b"]),
+    "polars": lambda rows: pl.DataFrame(rows),
+    "pyarrow": lambda rows: pa.Table.from_pylist(rows),
+    "lists": lambda rows: [list(row.values()) for row in rows],
+    "array": lambda rows: np.array([[*row.values()] for row in rows], dtype=object).reshape(-1, 2),
+    "array of a list": lambda rows: np.array([[*row.values()] for row in rows], dtype=object),
+    "columns of lists": lambda rows: pd.DataFrame({name: [row[name] for row in rows] for name in ("a", "b")}),
+    "typed columns": lambda rows: pd.DataFrame(rows, columns=["a", "b"], dtype=None if rows else float),
+}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+@pytest.mark.parametrize("labels", [list, np.array, lambda y: pd.Series(y, dtype=object), pa.array])
+def test_one_record_against_none_looks_alike_under_add_remove(kind: str, labels: Any) -> None:
+    """The number of records is private there, so it may not show in whether a fit succeeds."""
+    for settings in ({"target": "ill"}, {"classes": [False, True], "schema": SMALL.select(["a", "b"])}):
+        for size in (1, 0):
+            model = NaiveBayes(**{"budget": BUDGET, "schema": SMALL, "neighbours": "add-remove"} | settings)
+            model.fit(EMPTY[kind](ONE[:size]), labels([True][:size]))
+            assert model.n_features_in_ == 2
+            assert model.model_.schema is not None
+            assert set(model.model_.features) == {"a", "b"}
+
+
+def test_a_public_number_of_records_is_above_zero() -> None:
+    for kind in EMPTY.values():
+        with pytest.raises(ValueError, match="0 sample"):
+            NaiveBayes(budget=BUDGET, schema=SMALL, target="ill").fit(kind([]), [])

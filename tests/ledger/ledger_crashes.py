@@ -20,8 +20,8 @@ from pathlib import Path
 
 from simplexdp import Budget, Gaussian
 from simplexdp.errors import BudgetExceeded, FormatError, LedgerUnavailable
-from simplexdp.ledger import Ledger, filter_for, fingerprint
-from simplexdp.ledger import store as store_module
+from simplexdp.ledger import Ledger, fingerprint
+from simplexdp.ledger import chain as chain_module
 from simplexdp.ledger.chain import Entry
 
 LOSS = Gaussian(sigma=900.0).loss()  # room for thousands
@@ -73,7 +73,7 @@ def at_every_statement(folder: Path) -> dict[str, int]:
             return connection
 
         def work(traced: Callable[..., sqlite3.Connection] = traced) -> None:
-            store_module.sqlite3.connect = traced  # type: ignore[assignment]
+            chain_module.sqlite3.connect = traced  # type: ignore[assignment]
             fit(ledger, releases)
 
         _, status = os.waitpid(fork(work), 0)
@@ -91,31 +91,38 @@ def at_every_statement(folder: Path) -> dict[str, int]:
 
 
 def at_random(folder: Path, times: int = 40) -> dict[str, int]:
-    """Killed after a random time, commits included, again and again on one ledger."""
+    """Killed after up to two fits and a random part of the next, commits included, again and again on one ledger."""
     path, releases = folder / "r.db", folder / "r.txt"
-    ledger, rng, deaths = Ledger.open(path, budget=BUDGET), random.Random(1), 0
+    ledger, rng, deaths, finished = Ledger.open(path, budget=BUDGET), random.Random(1), 0, 1
     start = time.perf_counter()
     fit(ledger, releases)
     one = time.perf_counter() - start
 
-    def work() -> None:
-        while True:
-            fit(ledger, releases)
-
     for _ in range(times):
-        child = fork(work)
-        time.sleep(rng.uniform(0.0, 3 * one))
+        begun, begin = os.pipe()
+
+        def work(begin: int = begin) -> None:
+            while True:
+                os.write(begin, b".")
+                fit(ledger, releases)
+
+        child, fits = fork(work), rng.randint(0, 2)
+        os.close(begin)
+        for _ in range(fits + 1):
+            os.read(begun, 1)
+        time.sleep(rng.uniform(0.0, one))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
+        os.close(begun)
         deaths += os.WIFSIGNALED(status)
-    return {**judge(path, releases), "deaths": deaths}
+        finished += fits
+    return {**judge(path, releases), "deaths": deaths, "finished": finished}
 
 
 def race(folder: Path, processes: int = 8) -> dict[str, int]:
     """Processes that spend as fast as they can until each has been refused."""
     path, releases = folder / "c.db", folder / "c.txt"
-    order, _ = filter_for(BUDGET)
-    small = Budget.rdp(order=order, epsilon=10.5 * LOSS.rdp(order))
+    small = Budget.rdp(order=17.8, epsilon=10.5 * LOSS.rdp(17.8))
 
     def work() -> None:
         ledger = Ledger.open(path, budget=small)
@@ -166,9 +173,9 @@ def power_loss(folder: Path) -> dict[str, int]:
     connection.execute("BEGIN IMMEDIATE")
     number, previous = state.count, state.head
     for _ in range(60):
-        body = {**committed[1].body, "description": "x" * 1500, "epsilon": 1e-9}
+        body = {**committed[1].body, "description": "x" * 1500, "cost": 1e-9}
         entry = Entry.after(number, previous, "charge", body)
-        store_module._append(connection, entry)
+        chain_module._append(connection, entry)
         number, previous = entry.number + 1, entry.hash
     middle, journal = path.read_bytes(), Path(f"{path}-journal").read_bytes()
     connection.close()

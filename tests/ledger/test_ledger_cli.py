@@ -81,3 +81,32 @@ def test_create_keeps_an_existing_file(path: Path) -> None:
     with pytest.raises(SimplexDPError, match="new path"):
         run("create", path, "--epsilon", 1, "--delta", 1e-5)
     assert json.loads(run("verify", path, "--json"))["entries"] == 3
+
+
+def test_list_and_report_say_who_when_what_and_what_is_left(path: Path, tmp_path: Path) -> None:
+    ledger, loss = Ledger.open(path), Gaussian(sigma=30.0).loss()
+    failing = ledger.charge(loss, dataset="clinic", description="<b>sex</b>", request_hash=fingerprint(3))
+    failing.fail("a value")
+    rows = json.loads(run("list", path, "--delta", 1e-6, "--json"))["charges"]
+    assert [row["description"] for row in rows] == ["ages", "<b>sex</b>"]
+    assert rows[0]["epsilon"] == Gaussian(sigma=20.0).loss().epsilon(1e-6)
+    assert (rows[0]["release"], rows[1]["release"]) == (fingerprint(2), None)
+    assert (rows[0]["failed"], rows[1]["failed"]) == (None, "a value")
+    assert "2 charges" in run("list", path)
+    run("report", path, "--out", tmp_path / "r.json", "--delta", 1e-6)
+    found = json.loads((tmp_path / "r.json").read_text())
+    clinic, school = found["datasets"]
+    assert clinic["epsilon_spent"] == ledger.spent("clinic").epsilon(1e-6)
+    assert clinic["epsilon_left"] == ledger.remaining("clinic").epsilon(1e-6)
+    assert (clinic["charges"], school["charges"], clinic["closed"]) == (2, 0, "a value")
+    assert found["charges"] == rows
+    assert found["anchor"] == ledger.verify().anchor
+    run("report", path, "--out", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert fingerprint(2) in page
+    assert "&lt;b&gt;sex&lt;/b&gt;" in page
+    assert "clinic is closed." in page
+    with pytest.raises(SimplexDPError):
+        run("report", path, "--out", tmp_path / "r.html")  # it is there already
+    with pytest.raises(SimplexDPError):
+        run("list", path, "--delta", 2)

@@ -19,7 +19,7 @@ def run(scenario: str, folder: Path) -> dict[str, int]:
     # One program a scenario, which forks: a fork of the test process itself would copy its threads.
     environment = {
         **os.environ,
-        "PYTHONPATH": str(Path(simplexdp.__file__).parents[1]),
+        "PYTHONPATH": os.pathsep.join([str(Path(simplexdp.__file__).parents[1]), *filter(None, sys.path)]),
         "OPENBLAS_NUM_THREADS": "1",
     }
     program = Path(__file__).with_name("ledger_crashes.py")
@@ -31,6 +31,7 @@ def run(scenario: str, folder: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_killed_at_every_statement(tmp_path: Path) -> None:
     found = run("at_every_statement", tmp_path)
     assert found["uncharged"] == 0
@@ -38,18 +39,21 @@ def test_killed_at_every_statement(tmp_path: Path) -> None:
     assert found["releases"] < found["charges"]  # some died between the charge and the draw
 
 
+@pytest.mark.slow
 def test_killed_at_random_times(tmp_path: Path) -> None:
     found = run("at_random", tmp_path)
     assert found["uncharged"] == 0
     assert found["deaths"] == 40
-    assert found["charges"] >= found["releases"] > 1
+    assert found["charges"] >= found["releases"] >= found["finished"] > 1
 
 
+@pytest.mark.slow
 def test_racing_processes_spend_the_budget_and_no_more(tmp_path: Path) -> None:
     found = run("race", tmp_path)
     assert found == {"charges": 10, "releases": 10, "uncharged": 0, "room": 10}
 
 
+@pytest.mark.slow
 def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
     found = run("full_disk", tmp_path)
     assert found["uncharged"] == 0
@@ -57,6 +61,7 @@ def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
     assert found["releases"] > 0
 
 
+@pytest.mark.slow
 def test_power_loss_with_a_cut_journal_loses_no_charge(tmp_path: Path) -> None:
     """Cut at any length, the ledger is either refused or holds all that was committed; whole, it is recovered."""
     found = run("power_loss", tmp_path)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from simplexdp import Budget, Gaussian
 from simplexdp.errors import FormatError, InvalidArgument
 from simplexdp.ledger import Ledger, fingerprint
-from simplexdp.ledger.chain import START, Entry
+from simplexdp.ledger.chain import _QUANTA, START, Entry, State, _hash, _quanta
 
 LOSS = Gaussian(sigma=20.0).loss()
 
@@ -196,7 +199,7 @@ CHARGE = {
 
 def forged(path: Path, *bodies: tuple[str, object]) -> None:
     """A file whose hashes are right and whose content is what we say."""
-    from simplexdp.ledger.store import Store, _append
+    from simplexdp.ledger.chain import Store, _append
 
     first = Entry.after(0, START, bodies[0][0], bodies[0][1])  # type: ignore[arg-type]
     store = Store(path, 1.0)
@@ -211,13 +214,14 @@ def forged(path: Path, *bodies: tuple[str, object]) -> None:
 
 def test_a_forgery_that_is_right_is_accepted(tmp_path: Path) -> None:
     forged(tmp_path / "x", ("open", FIRST), ("charge", CHARGE))
-    assert Ledger.open(tmp_path / "x").spent("clinic").rdp == 0.1
+    assert Ledger.open(tmp_path / "x").spent("clinic").value == 0.1
 
 
 @pytest.mark.parametrize(
     "bodies",
     [
         [("charge", CHARGE)],
+        [("open", {**FIRST, "format": 3})],
         [("open", {**FIRST, "format": 2})],
         [("open", {**FIRST, "epsilon": -1.0})],
         [("open", {**FIRST, "limit": 1})],
@@ -254,3 +258,27 @@ def test_a_file_cut_short_is_refused(path: Path, share: float) -> None:
     path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(FormatError):
         Ledger.open(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=6))
+@example([5e-324, 1.0, 1e300])
+def test_what_is_left_is_added_up_without_rounding(amounts: list[float]) -> None:
+    assert Fraction(sum(map(_quanta, amounts)), _QUANTA) == sum(map(Fraction, amounts))
+
+
+@pytest.mark.parametrize("text", ["{}", '{"":1}', '{"time":"now"}'])
+def test_a_kind_that_is_not_known_is_refused_whatever_it_holds(path: Path, text: str) -> None:
+    first, state = Ledger.open(path).entries()[0], State()
+    state.take(0, "open", first.text, START, first.hash)
+    with pytest.raises(FormatError, match="not of a known format"):
+        state.take(1, "gift", text, first.hash, _hash(1, "gift", first.hash, text))
+
+
+def test_a_body_with_more_behind_it_is_refused(path: Path) -> None:
+    """Whoever rewrites the chain may make all hashes right; the text must still be one object and no more."""
+    first = Ledger.open(path).entries()[0]
+    State().take(0, "open", first.text, START, first.hash)
+    for text in (first.text + " ", first.text + "{}", " " + first.text, f"[{first.text}]"):
+        with pytest.raises(FormatError):
+            State().take(0, "open", text, START, _hash(0, "open", START, text))

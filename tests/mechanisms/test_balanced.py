@@ -25,16 +25,15 @@ from simplexdp import (
     release,
 )
 from simplexdp.audit import audit_mechanism
-from simplexdp.drawing import draw_tables
 from simplexdp.errors import FormatError, Infeasible, InvalidArgument
-from simplexdp.estimation.balanced import balanced_reach
-from simplexdp.estimation.values import noise_intervals
+from simplexdp.estimation.values import balanced_reach, noise_intervals
 from simplexdp.mechanisms.auto import FEW_CELLS, choose
 from simplexdp.models.document import checksum
 from simplexdp.models.guarantee import Guarantee
 from simplexdp.planning import plan_tables
+from simplexdp.private.session import draw_tables
+from simplexdp.sampling import SeededEntropy
 from simplexdp.sampling.discrete import MOST_CELLS
-from simplexdp.sampling.entropy import SeededEntropy
 
 BUDGET = Budget(epsilon=1.0, delta=1e-5)
 COUNTS = [119, 74, 618, 272, 13, 187]
@@ -80,6 +79,7 @@ def test_pure_differential_privacy() -> None:
     assert 0.49 < loss.rdp(200) <= 0.5 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cells", "draws"), [(2, 60_000), (3, 60_000), (8, 40_000)])
 def test_audits_prove_ninety_per_cent_of_the_exact_epsilon(cells: int, draws: int) -> None:
     """At 95 % confidence, fixed seed; noise a tenth too small is found out."""
@@ -204,7 +204,7 @@ def test_a_ledger_charges_it(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.db", budget=Budget(epsilon=5.0, delta=1e-6))
     made = release(COUNTS, budget=BUDGET, mechanism="balanced-laplace", ledger=ledger, dataset="clinic")
     spent = ledger.spent("clinic")
-    assert spent.rdp == pytest.approx(made.loss.rdp(spent.order), rel=1e-6)
+    assert spent.value == ledger.filter.price(made.loss).cost > 0
 
 
 def test_the_automatic_choice_has_the_smallest_variance() -> None:
@@ -216,7 +216,7 @@ def test_the_automatic_choice_has_the_smallest_variance() -> None:
     for settings in ({"neighbours": "add-remove"}, {"rows": 2}, {"total": None}):
         found = choose(BUDGET, **{"total": 1e9, "cells": 4, **settings})  # type: ignore[arg-type]
         assert not isinstance(found, BalancedLaplace)
-    assert plan([4], budget=BUDGET, total=1000, alternatives=()).tables[0].mechanism.startswith("BalancedLaplace")
+    assert plan([4], budget=BUDGET, total=1000).tables[0].mechanism.startswith("BalancedLaplace")
 
 
 @pytest.mark.parametrize(("cells", "ratio"), [(2, 1 / 2), (3, 5 / 8), (4, 7 / 10), (10, 19 / 22), (30, 59 / 62)])

@@ -54,6 +54,7 @@ def test_reference_values() -> None:
     assert Polya(r=3, alpha=124).loss().rdp(5) == pytest.approx(0.179513875293234, rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_its_curve_and_profile_lie_below_those_of_the_beta_pair_and_rise_to_them(neighbours: str) -> None:
     """10 pairs, seed 41: fewer flips lose more information, so they are more private."""

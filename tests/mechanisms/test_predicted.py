@@ -10,9 +10,8 @@ from scipy.stats import nbinom
 from simplexdp import Budget
 from simplexdp.estimation import NoisyCounts, estimate
 from simplexdp.mechanisms import Gaussian, Laplace, Polya
-from simplexdp.mechanisms.auto import choose, noise_law
-from simplexdp.mechanisms.predicted import NoiseLaw, Reference, _risk, predicted_loss, sparse, zipf
-from simplexdp.mechanisms.splitting import least_loss_shares
+from simplexdp.mechanisms.auto import Reference, _risk, choose, least_loss_shares, predicted_loss, sparse, zipf
+from simplexdp.noisy import NoiseLaw
 from simplexdp.planning import plan_tables, shares
 
 
@@ -32,12 +31,13 @@ def enumerated(shape: str, variance: float, table: Reference) -> float:
     return float(prior @ (xlogy(f, f) - f - f * logs + posterior @ density))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "laplace"])
 @pytest.mark.parametrize("variance", [0.3, 4.0, 90.0])
 @pytest.mark.parametrize("reference", [zipf(1.0), sparse])
 def test_the_risk_is_that_of_enumeration(shape, variance, reference):
     table = reference(1000.0, 50)
-    assert _risk(NoiseLaw(shape=shape, variance=variance), table) == pytest.approx(
+    assert _risk(NoiseLaw(noise=shape, variance=variance), table) == pytest.approx(
         enumerated(shape, variance, table), rel=0.06
     )
 
@@ -46,12 +46,12 @@ def test_the_risk_is_that_of_enumeration(shape, variance, reference):
 @pytest.mark.parametrize(("total", "cells"), [(1e3, 2), (1e4, 100), (1e6, 100_000)])
 def test_it_grows_with_the_noise(shape, total, cells):
     losses = [
-        predicted_loss(NoiseLaw(shape=shape, variance=v), total=total, cells=cells) for v in np.geomspace(0.05, 1e7, 9)
+        predicted_loss(NoiseLaw(noise=shape, variance=v), total=total, cells=cells) for v in np.geomspace(0.05, 1e7, 9)
     ]
     assert (np.diff(losses) > 0).all()
-    steep = NoiseLaw(shape=shape, variance=5.0, slope=1.0)
+    steep = NoiseLaw(noise=shape, variance=5.0, slope=1.0)
     assert predicted_loss(steep, total=total, cells=cells) > predicted_loss(
-        NoiseLaw(shape=shape, variance=5.0), total=total, cells=cells
+        NoiseLaw(noise=shape, variance=5.0), total=total, cells=cells
     )
 
 
@@ -66,6 +66,7 @@ def simulated(mechanism: Gaussian | Laplace, counts: np.ndarray, uniform: np.nda
     return float(np.mean(losses))
 
 
+@pytest.mark.slow
 def test_it_picks_the_noise_that_loses_less():
     """Over tables, noise levels and variance ratios where the two differ by more than 10 %: 90 % right."""
     rng = np.random.default_rng(11)
@@ -95,9 +96,9 @@ def test_it_picks_the_noise_that_loses_less():
                 if abs(gain) < np.log(1.1):
                     continue
                 size = {"total": float(counts.sum()), "cells": cells}
-                predicted = [predicted_loss(noise_law(each), **size) for each in (gaussian, laplace)]
+                predicted = [predicted_loss(each.law, **size) for each in (gaussian, laplace)]
                 right.append((predicted[0] < predicted[1]) == (gain < 0))
-                doubled = NoiseLaw(shape="laplace", variance=4 * laplace.continuous_variance)
+                doubled = NoiseLaw(noise="laplace", variance=4 * laplace.continuous_variance)
                 wrong_scale.append((predicted[0] < predicted_loss(doubled, **size)) == (gain < 0))
     assert len(right) >= 15
     assert np.mean(right) >= 0.9
@@ -111,6 +112,7 @@ def test_the_choice_follows_the_prediction():
     assert isinstance(choose(Budget.rdp(order=5, epsilon=0.01), total=1e4, cells=500), Gaussian | Polya)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [170, 1000])
 def test_no_millions_of_coin_flips_for_nothing(cells):
     """Where nothing can be learnt all noises lose alike, and Pólya noise would flip 4 million coins for each cell."""
@@ -132,7 +134,7 @@ def test_without_a_public_size_the_smaller_variance_is_taken():
 
 def summed_loss(shares: list[float], sizes: list[int], variance: float, total: float) -> float:
     """Predicted, when noise variances are in inverse proportion to the shares."""
-    laws = [NoiseLaw(shape="normal", variance=variance / (len(sizes) * share)) for share in shares]
+    laws = [NoiseLaw(noise="normal", variance=variance / (len(sizes) * share)) for share in shares]
     return sum(predicted_loss(law, total=total, cells=size) for law, size in zip(laws, sizes, strict=True))
 
 
@@ -159,6 +161,7 @@ def test_plans_split_by_loss():
     assert unknown == plan_tables(columns, sizes, budget, mechanism="gaussian", split="cells", neighbours="add-remove")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-6, 100.0, 1000.0])
 @pytest.mark.parametrize("total", [1.0, 1e9])
 def test_budgets_far_from_any_use_still_have_a_choice(epsilon, total):

@@ -12,11 +12,18 @@ from simplexdp import Schema
 from simplexdp.mechanisms import NoNoise
 from simplexdp.models import Guarantee, Release
 from simplexdp.models.bayesian_network import BayesianNetworkModel
-from simplexdp.models.graph import Graph
+from simplexdp.models.bayesian_network.graph import Graph
 
 
 def schema_of(sizes: dict[str, int]) -> Schema:
     return Schema.of(**{name: [f"{name}{i}" for i in range(size)] for name, size in sizes.items()})
+
+
+def hundred(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """A table of a hundred records."""
+    values = np.zeros(shape, dtype=np.int64)
+    values.flat[0] = 100
+    return values
 
 
 def model_with(graph: Graph, schema: Schema, tables: dict[str, NDArray[np.float64]]) -> BayesianNetworkModel:
@@ -25,7 +32,7 @@ def model_with(graph: Graph, schema: Schema, tables: dict[str, NDArray[np.float6
     guarantee = Guarantee(mechanisms=mechanisms)
     releases = tuple(
         Release(
-            values=np.ones(schema.shape(graph.family(node)), dtype=np.int64),
+            values=hundred(schema.shape(graph.family(node))),
             mechanism=mechanism,
             guarantee=guarantee,
             total=100.0,

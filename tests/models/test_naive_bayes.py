@@ -17,10 +17,10 @@ from scipy.stats import beta, kstest
 
 from simplexdp import Budget, Categories, CellNumbers, Dirichlet, Schema
 from simplexdp.errors import FormatError, InvalidArgument
-from simplexdp.estimation.classes import pooled
+from simplexdp.estimation.strata import pooled
 from simplexdp.models.naive_bayes import NaiveBayesModel
 from simplexdp.naive_bayes import fit_naive_bayes, predict_batches
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.sampling import SeededEntropy
 
 SIZES, CLASSES = (3, 2, 5, 4), 3
 
@@ -150,6 +150,7 @@ def test_exact_counts_give_the_shares_of_the_rows() -> None:
     assert "exact counts" in str(model.certificate())
 
 
+@pytest.mark.slow
 def test_more_budget_is_closer_to_the_shares_of_the_rows() -> None:
     data = rows()
     exact = np.bincount(data["y"] * 5 + data["x2"], minlength=15).reshape(3, 5)
@@ -245,6 +246,7 @@ def test_the_guarantee_recomputed_from_the_file_fits_the_budget(n: int, second_l
     assert 0.999 * 0.4 < spent <= 0.4 * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_the_certificate_of_a_private_fit() -> None:
     model = fit(entropy=None)
     certificate = model.certificate()
@@ -258,6 +260,7 @@ def test_the_certificate_of_a_private_fit() -> None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 200_000])
 def test_a_model_read_by_another_process_predicts_the_same_bits(n: int, tmp_path: Path) -> None:
     model = fit(n=n, budget=Budget.rdp(order=5, epsilon=1.0), mechanism="gaussian")
@@ -296,6 +299,7 @@ def test_a_changed_or_newer_file_is_refused_with_the_reason(change: Any, reason:
         NaiveBayesModel.from_json(edited(change))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -335,6 +339,7 @@ def test_a_class_with_other_or_missing_cells_is_refused() -> None:
         fit_naive_bayes(CellNumbers(np.zeros((4, 2), int)), Schema(columns), "y", budget=Budget.rdp(order=5, epsilon=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "records"), [(0.001, 2000), (0.01, 700), (0.1, 300), (1.0, 100)])
 def test_never_far_above_the_class_shares(epsilon: float, records: int) -> None:
     """20 sets of uneven classes and features that say little: the mean loss is below 1.05 × that of the shares."""

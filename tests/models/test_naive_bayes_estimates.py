@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from simplexdp import NoisyCounts
-from simplexdp.estimation.classes import class_estimate, pooled_classes
-from simplexdp.estimation.strata import estimate_strata, temperature
+from simplexdp.estimation.strata import class_estimate, estimate_strata, pooled_classes, temperature
 
 
 def noisy(counts: np.ndarray, variance: float, rng: np.random.Generator, total: float | None = None) -> NoisyCounts:
@@ -22,6 +21,7 @@ def test_class_sums_are_weighted_by_their_precision() -> None:
     assert pooled.variance == pytest.approx(1 / (1 / 2 + 1 / 18))
 
 
+@pytest.mark.slow
 def test_the_pooled_variance_is_the_variance_of_the_pooled_noise() -> None:
     """20,000 draws, three tables of different size and noise: within 5 % (standard error 1 %); half would fail."""
     rng = np.random.default_rng(5)

@@ -13,10 +13,9 @@ from scipy import special, stats
 
 from simplexdp.estimation import NoisyCounts
 from simplexdp.estimation.beta import NARROW, STRENGTHS, Proportions, beta_posterior
-from simplexdp.estimation.margins import half_raked, no_interaction
 from simplexdp.estimation.network import estimate_network
-from simplexdp.estimation.network_tables import NetworkTables
-from simplexdp.estimation.overlapping import OverlappingTables
+from simplexdp.estimation.network_rows import half_raked, no_interaction
+from simplexdp.estimation.network_tables import NetworkTables, OverlappingTables
 
 FAMILIES = [("a", ()), ("b", ("a",)), ("c", ("a", "b")), ("d", ("c", "a", "b"))]
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 3}
@@ -39,6 +38,7 @@ def exact(known: Proportions, tau: float) -> tuple[float, float]:
     return math.log(whole) + float(logs.max()), float(np.trapezoid(weights * theta, u)) / whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0.003, 0.2, 0.5, 0.9])
 @pytest.mark.parametrize(("z", "v", "n"), [(3.0, 25.0, 40.0), (-20.0, 900.0, 100.0), (700.0, 4.0, 1000.0)])
 def test_the_quadrature_agrees_with_brute_force(m: float, z: float, v: float, n: float) -> None:
@@ -169,6 +169,7 @@ def divergence(tables: dict[str, NDArray[np.float64]], found: dict[str, NDArray[
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([0.1, 3.0, 1000.0]), st.sampled_from([1, 50, 5000]))
 def test_every_row_is_a_distribution(seed: int, sigma: float, size: int) -> None:
@@ -188,6 +189,7 @@ def test_little_noise_and_many_records_give_the_truth() -> None:
     assert divergence(tables, truth(6)) > 0.5  # the test can tell networks apart
 
 
+@pytest.mark.slow
 def test_more_noise_costs_more_and_much_noise_no_more_than_knowing_nothing() -> None:
     tables = truth(8)
     uniform = {node: np.full_like(tables[node], 1 / SIZES[node]) for node, _ in FAMILIES}

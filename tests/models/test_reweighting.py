@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +16,13 @@ from scipy.stats import chi2
 
 from simplexdp import Budget, Categories, CellNumbers, Schema
 from simplexdp.errors import InvalidArgument
-from simplexdp.estimation.reweight import newton_step
+from simplexdp.estimation.reweight import Expansion, Scores, newton_step
 from simplexdp.estimation.strata import Strata
 from simplexdp.mechanisms.sums import GaussianTables, NoisySum
-from simplexdp.naive_bayes import can_be_read_again, fit_naive_bayes
-from simplexdp.reweighting import Scores, _whole_roots, _whole_vectors, private_sums, round_shares
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.naive_bayes import fit_naive_bayes, round_shares
+from simplexdp.private.counting import can_be_read_again, number_of_records
+from simplexdp.private.kernels import _whole_roots, _whole_vectors, newton_sums
+from simplexdp.sampling import SeededEntropy
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -60,6 +64,14 @@ def example_scores(features: int = 3, classes: int = 2) -> Scores:
     return Scores.of(strata, shares, 100.0)
 
 
+def sums_of(scores: Scores, parts: Any, weights: Any, biases: Any, *sums: NoisySum) -> Any:
+    """What the kernel adds up over blocks of (codes by feature, labels)."""
+    names = tuple(f"x{k}" for k in range(len(scores.ratios)))
+    at = Expansion(scores=scores, weights=weights, biases=biases, features=names, target="y")
+    blocks = ({**dict(zip(names, codes, strict=True)), "y": labels} for codes, labels in parts)
+    return newton_sums(at, blocks, sums)
+
+
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, classes=st.integers(2, 4))
 def test_replacing_a_record_moves_the_sums_by_what_the_loss_assumes(seed: int, classes: int) -> None:
@@ -71,7 +83,7 @@ def test_replacing_a_record_moves_the_sums_by_what_the_loss_assumes(seed: int, c
     vector, matrix = NoisySum.of("vector", 3.0), NoisySum.of("matrix", 3.0)
 
     def sums() -> tuple[np.ndarray, np.ndarray]:
-        return private_sums(scores, lambda: [(list(codes), labels)], weights, biases, vector, matrix)
+        return sums_of(scores, [(codes, labels)], weights, biases, vector, matrix)
 
     g, h = sums()
     codes[:, 0], labels[0] = rng.integers(0, 4, 3), rng.integers(0, classes)
@@ -86,10 +98,10 @@ def test_sums_are_exact_and_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPa
     codes, labels = rng.integers(0, 4, (3, 500)), rng.integers(0, 2, 500)
     weights, biases = np.ones(3), np.zeros(2)
     vector, matrix = NoisySum.of("vector", 2.0), NoisySum.of("matrix", 2.0)
-    whole = private_sums(scores, lambda: [(list(codes), labels)], weights, biases, vector, matrix)
-    monkeypatch.setattr("simplexdp.reweighting.BLOCK_CELLS", 70)
+    whole = sums_of(scores, [(codes, labels)], weights, biases, vector, matrix)
+    monkeypatch.setattr("simplexdp.private.kernels.BLOCK_CELLS", 70)
     parts = [(list(codes[:, i : i + 90]), labels[i : i + 90]) for i in range(0, 500, 90)]
-    again = private_sums(scores, lambda: parts, weights, biases, vector, matrix)
+    again = sums_of(scores, parts, weights, biases, vector, matrix)
     np.testing.assert_array_equal(whole[0], again[0])
     np.testing.assert_array_equal(whole[1], again[1])
 
@@ -102,7 +114,7 @@ def test_the_sums_are_the_derivatives_of_the_log_loss() -> None:
     codes, labels = rng.integers(0, 4, (3, 40)), rng.integers(0, 2, 40)
     w, b = np.array([0.5, 1.0, -0.3]), np.array([0.2, -0.1])
     vector, matrix = NoisySum.of("vector", 1.0), NoisySum.of("matrix", 1.0)
-    g, _ = private_sums(scores, lambda: [(list(codes), labels)], w, b, vector, matrix)
+    g, _ = sums_of(scores, [(codes, labels)], w, b, vector, matrix)
     unit = scores.gradient_size / (vector.bound - math.sqrt(scores.size) / 2)
 
     def loss(parameters: np.ndarray) -> float:
@@ -185,15 +197,21 @@ def test_rounds_are_bought_only_where_public_facts_say_so() -> None:
     assert round_shares(None, budget, 10, 2) == []
     assert round_shares(1000.0, budget, 10, 2) == []
     assert round_shares(1e6, None, 10, 2) == []
-    bought = round_shares(1e6, budget, 10, 2)
+    bought = [each for one in round_shares(1e6, budget, 10, 2) for each in one.buys]
     assert [kind for kind, _ in bought] == ["vector", "matrix"] * 3
     assert sum(share for _, share in bought) == pytest.approx(0.3)
 
 
 def test_streams_are_not_read_twice() -> None:
     assert can_be_read_again("rows.parquet")
-    assert can_be_read_again([1, 2])
+    assert can_be_read_again(["a.parquet", "b.parquet"])
+    frames = [pd.DataFrame({"a": [0, 1]}), pa.table({"a": [2]})]
+    assert can_be_read_again(frames)
+    assert number_of_records(frames) == 3
     assert not can_be_read_again(iter([]))
+    for streams in ([*frames, pa.table({"a": [2]}).to_reader()], [1, 2]):
+        assert not can_be_read_again(streams)
+        assert number_of_records(streams) is None
 
 
 def test_a_step_without_noise_is_newtons() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +10,20 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from network_support import brute_joint, model_with, schema_of
+from network_support import brute_joint, hundred, model_with, schema_of
 from numpy.typing import NDArray
 from scipy import stats
 
 from simplexdp import Budget, Categories, Numeric, Quantiles, Schema, count, release, release_distribution
 from simplexdp.errors import InvalidArgument
+from simplexdp.mechanisms import NoNoise
+from simplexdp.models import Guarantee, Release
 from simplexdp.models.bayesian_network import BayesianNetworkModel
-from simplexdp.models.draws import RowDraws
-from simplexdp.models.graph import Graph
-from simplexdp.models.synthetic import decode, record_batches, sample_codes
+from simplexdp.models.bayesian_network.graph import Graph
+from simplexdp.models.naive_bayes import NaiveBayesModel
+from simplexdp.models.records import RowDraws
 from simplexdp.naive_bayes import fit_naive_bayes
-from simplexdp.synthetic import synthetic_records, write_synthetic_records
+from simplexdp.synthetic import decode, record_batches, synthetic_records, write_synthetic_records
 
 SIGNIFICANCE = 1e-4
 RECORDS = 100_000
@@ -49,7 +50,7 @@ def chi_square(codes: dict[str, NDArray[np.int64]], joint: NDArray[np.float64], 
 def test_records_of_a_network_follow_its_joint_distribution() -> None:
     """Chi-square at significance 1e-4 with 100,000 records; a slightly different network must be rejected."""
     model = weather()
-    codes = dict(sample_codes(model, RECORDS, np.random.default_rng(11)))
+    codes = dict(model.sample_codes(RECORDS, np.random.default_rng(11)))
     assert tuple(codes) == model.columns
     joint = brute_joint(model)
     assert chi_square(codes, joint, model.columns) > SIGNIFICANCE
@@ -64,20 +65,35 @@ def test_records_of_a_release_follow_its_estimate() -> None:
     rows = pa.table({"x": ["u", "v", "v"] * 300, "y": [1, 2, 3] * 300})
     schema = Schema.of(x=["u", "v"], y=[1, 2, 3])
     published = release_distribution(rows, schema, ["y", "x"], budget=Budget(epsilon=1, delta=1e-5), entropy=4)
-    codes = dict(sample_codes(published, RECORDS, np.random.default_rng(12)))
+    codes = dict(published.sample_codes(RECORDS, np.random.default_rng(12)))
     assert chi_square(codes, published.probabilities, ("y", "x")) > SIGNIFICANCE
     assert chi_square(codes, np.full((3, 2), 1 / 6), ("y", "x")) < SIGNIFICANCE
 
 
-@dataclass
-class Classes:
-    """What sampling needs of a naive Bayes model."""
-
-    schema: Schema
-    target: str
-    features: tuple[str, ...]
-    class_probabilities: NDArray[np.float64]
-    conditionals: tuple[NDArray[np.float64], ...]
+def naive_with(
+    schema: Schema, target: str, prior: NDArray[np.float64], tables: tuple[NDArray[np.float64], ...]
+) -> NaiveBayesModel:
+    """A naive Bayes model with these parameters; its releases are placeholders."""
+    features = [name for name in schema.names if name != target]
+    releases = tuple(
+        Release(
+            values=hundred(schema.shape((name, target))),
+            mechanism=NoNoise(),
+            guarantee=Guarantee(mechanisms=tuple(NoNoise() for _ in features)),
+            total=100.0,
+            columns=(name, target),
+            schema=schema.select((name, target)),
+        )
+        for name in features
+    )
+    return NaiveBayesModel(
+        releases=releases,
+        target=target,
+        class_probabilities=prior,
+        conditionals=tables,
+        weights=np.ones(len(features)),
+        biases=np.zeros(prior.size),
+    )
 
 
 def test_records_of_naive_bayes_follow_classes_and_conditionals() -> None:
@@ -86,7 +102,7 @@ def test_records_of_naive_bayes_follow_classes_and_conditionals() -> None:
     x = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
     y = np.array([[0.9, 0.1], [0.4, 0.6]])
     prior = np.array([0.3, 0.7])
-    codes = dict(sample_codes(Classes(schema, "label", ("x", "y"), prior, (x, y)), RECORDS, np.random.default_rng(13)))
+    codes = dict(naive_with(schema, "label", prior, (x, y)).sample_codes(RECORDS, np.random.default_rng(13)))
     names = ("label", "x", "y")
     assert chi_square(codes, np.einsum("c,cx,cy->cxy", prior, x, y), names) > SIGNIFICANCE
     assert chi_square(codes, np.einsum("c,cx,cy->cxy", prior, x[::-1], y), names) < SIGNIFICANCE
@@ -153,7 +169,7 @@ def test_records_count_back_to_the_cells_they_came_from() -> None:
     rng = np.random.default_rng(2)
     model = model_with(graph, schema, {"x": rng.dirichlet(np.ones(4)), "y": rng.dirichlet(np.ones(2), 4)})
     for bins in ("uniform", "midpoint"):
-        codes = sample_codes(model, 3000, np.random.default_rng(3))
+        codes = model.sample_codes(3000, np.random.default_rng(3))
         batch = pa.table(
             {c.name: decode(c, codes[c.name], np.random.default_rng(4), bins) for c in schema}  # type: ignore[arg-type]
         )
@@ -215,9 +231,9 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     model = weather()
     for size in (-1, 2.5, True):
-        with pytest.raises(InvalidArgument, match="whole number of records"):
+        with pytest.raises(InvalidArgument, match=r"`size` must be a (whole )?number"):
             synthetic_records(model, size)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="'uniform' or 'midpoint'"):
+    with pytest.raises(InvalidArgument, match="one of auto, uniform, midpoint, neighbours"):
         synthetic_records(model, 5, bins="centre")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match=r"\.csv or \.parquet"):
         write_synthetic_records(model, 5, tmp_path / "records.xlsx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from simplexdp import Budget, CountTable, Quantiles, Schema, release, release_distribution
 from simplexdp.accounting import PrivacyLoss
-from simplexdp.errors import BudgetExceeded, Infeasible, InvalidArgument, PrivacyError, SourceError
+from simplexdp.accounting.filters import RenyiFilter
+from simplexdp.errors import BudgetExceeded, Infeasible, InvalidArgument, PrivacyError
 from simplexdp.pipeline import fit_tables
 from simplexdp.planning import plan_tables
 
@@ -119,9 +121,10 @@ def test_private_quantiles_are_inside_the_budget(budget: Budget) -> None:
 class _Book:
     """A ledger that writes down the order of events."""
 
-    order = 5.0
+    filter = RenyiFilter(order=5.0, total=1.0)
 
-    def __init__(self, allow: bool = True) -> None:
+    def __init__(self, allow: bool = True, records: int | None = 400) -> None:
+        self.records = records
         self.events: list[str] = []
         self.allow = allow
 
@@ -133,6 +136,13 @@ class _Book:
         if not self.allow:
             raise BudgetExceeded("nothing left")
         return self
+
+    def admit(self, dataset: str, source: object, schema: Schema, *, person: str | None = None) -> Any:
+        self.events.append(f"admit {dataset}")
+        return SimpleNamespace(records=self.records)
+
+    def fail(self, reason: str) -> None:
+        self.events.append("fail")
 
     def seal(self, release_hash: str) -> None:
         assert len(release_hash) == 64
@@ -167,11 +177,13 @@ def test_a_ledger_needs_the_name_of_the_data_and_a_finite_loss() -> None:
         release([5, 6, 7], budget=None, mechanism="none", ledger=_Book(), dataset="people")
 
 
-def test_a_failed_count_spends_nothing() -> None:
+def test_a_failed_count_is_paid_and_recorded_and_says_nothing() -> None:
+    """A refusal by a value tells of it: whoever asks pays first, and learns that it failed, not why."""
     book = _Book()
-    with pytest.raises(SourceError):
+    with pytest.raises(PrivacyError, match="recorded for the officer alone") as caught:
         release_distribution(frame().assign(a="other"), SCHEMA, ["a"], budget=BUDGETS[0], ledger=book, dataset="people")
-    assert book.events == []
+    assert book.events == ["admit people", "charge people", "fail"]
+    assert caught.value.__context__ is None
 
 
 def test_a_count_table_from_the_data_marks_the_release() -> None:

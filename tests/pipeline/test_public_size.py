@@ -51,6 +51,7 @@ def test_counted_tables_of_a_selection_are_released_under_add_remove(some: str) 
     assert release(table, budget=BUDGET, neighbours="add-remove").total is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "end", ["LIMIT 20", "limit 20 offset 5", "LIMIT/**/20", "OFFSET 5", "FETCH FIRST 20 ROWS ONLY"]
 )
@@ -94,13 +95,15 @@ def test_without_records_nothing_is_paid(tmp_path: Path) -> None:
     paid: dict[str, Any] = {"budget": BUDGET, "ledger": ledger, "dataset": "patients"}
     with pytest.raises(InvalidArgument, match="at least one record"):
         release([0, 0], **paid)
+    ledger.register("patients", none, SCHEMA)
     with pytest.raises(InvalidArgument, match="at least one record"):
         BayesianNetwork([("smoker", "ill")], SCHEMA, **paid).fit(none)
     numbers = Schema([Quantiles(4, lower=0, upper=10, name="age"), Categories(["no", "yes"], name="ill")])
     empty = pa.table({"age": pa.array([], pa.float64()), "ill": pa.array([], pa.string())})
+    ledger.register("patients", empty, numbers)
     with pytest.raises(InvalidArgument, match="at least one record"):
         release_distribution(empty, numbers, ["age", "ill"], **paid)
-    assert "patients" not in ledger.datasets
+    assert not ledger.spent("patients").exact
 
 
 def test_private_quantiles_are_not_drawn_from_rows_that_another_may_move_into(tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def test_private_quantiles_are_not_drawn_from_rows_that_another_may_move_into(tm
 )
 def test_queries_that_may_select(sql: str) -> None:
     assert "replace-one" not in Query(sql).relations
-    assert "replace-one" in Query(sql, public_size=True).relations
+    assert "replace-one" in Query(sql, public_size=True, one_record_per_row=True).relations
 
 
 @pytest.mark.parametrize(
@@ -154,13 +157,11 @@ def test_queries_that_may_select(sql: str) -> None:
         "SELECT a, b FROM t",
         "SELECT top, sample, t.limit_reached, groups FROM t",
         'SELECT "group", t."where", "limit"::int, "join" FROM t',
-        "SELECT `distinct` FROM t",
         "SELECT a IS DISTINCT FROM b AS c FROM t",
         'SELECT "a" IS NOT DISTINCT FROM "b" AS c FROM t',
         "SELECT * FROM 'sample.parquet'",
         "SELECT * FROM 'patients_where.parquet'",
-        "SELECT a FROM t ORDER BY a LIMIT 1000 OFFSET 10",
-        "SELECT TOP 10 a FROM t",
+        "SELECT a FROM t LIMIT 1000 OFFSET 10",
         "SELECT a FROM t FETCH FIRST 10 ROWS ONLY",
         "SELECT CASE WHEN a > 1 THEN 'x' END AS a FROM t",
     ],

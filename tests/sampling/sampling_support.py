@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simplexdp.sampling.entropy import SeededEntropy
+from simplexdp.sampling import SeededEntropy
 
 SIGNIFICANCE = 1e-4
 """A right sampler fails a test with this probability; seeds are fixed, so a passing test passes always. A

@@ -12,8 +12,8 @@ from sampling_support import SIGNIFICANCE, p_value
 
 from simplexdp import BalancedLaplace
 from simplexdp.errors import InvalidArgument
+from simplexdp.sampling import SeededEntropy
 from simplexdp.sampling.discrete import MOST, MOST_CELLS, balanced_laplace
-from simplexdp.sampling.entropy import SeededEntropy
 
 CASES = [(2, Fraction(1, 2)), (2, Fraction(9, 2)), (3, Fraction(4, 5)), (3, Fraction(3)), (4, Fraction(1))]
 CASES += [(5, Fraction(2, 3))]

@@ -10,8 +10,8 @@ from sampling_support import SIGNIFICANCE
 from scipy import stats
 
 from simplexdp.errors import InvalidArgument
+from simplexdp.sampling import SecureEntropy, SeededEntropy
 from simplexdp.sampling.dirichlet import SMALLEST, dirichlet
-from simplexdp.sampling.entropy import SecureEntropy, SeededEntropy
 
 
 def is_distribution(y: np.ndarray) -> bool:
@@ -81,6 +81,7 @@ def test_always_a_distribution_with_secure_entropy(total: float, cells: int) -> 
     assert is_distribution(dirichlet(np.full(cells, total / cells), SecureEntropy()))
 
 
+@pytest.mark.slow
 def test_ten_million_cells() -> None:
     assert is_distribution(dirichlet(np.full(10_000_000, 1e-19), SeededEntropy(1)))
 

@@ -12,9 +12,8 @@ from sampling_support import SIGNIFICANCE, Replay, p_value
 from scipy import stats
 
 from simplexdp.errors import InvalidArgument, NumericalError
-from simplexdp.sampling import discrete
+from simplexdp.sampling import SecureEntropy, SeededEntropy, discrete
 from simplexdp.sampling.discrete import MOST, discrete_gaussian, discrete_laplace
-from simplexdp.sampling.entropy import SecureEntropy, SeededEntropy
 
 Law = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -80,6 +79,7 @@ def test_wide_laws(deviation: int) -> None:
     assert stats.kstest(1.1 * laplace, "laplace").pvalue < SIGNIFICANCE
 
 
+@pytest.mark.slow
 def test_the_law_is_that_of_opendp() -> None:
     """Both samples against each other in a contingency table of 30,000 draws each, with the operating
     system's entropy on both sides, so at significance 1e-9; 20 % more scale is rejected far beyond chance."""

@@ -17,8 +17,7 @@ from sampling_support import Counting
 
 from simplexdp.mechanisms import Gaussian, Laplace, Polya, noise, sums
 from simplexdp.mechanisms import polya as polya_mechanism
-from simplexdp.sampling import discrete, polya
-from simplexdp.sampling.entropy import Entropy, SecureEntropy, SeededEntropy
+from simplexdp.sampling import Entropy, SecureEntropy, SeededEntropy, discrete, polya
 
 INEXACT = {
     "sqrt",

@@ -11,7 +11,7 @@ from sampling_support import SIGNIFICANCE, Counting, Replay, p_value
 from scipy import stats
 
 from simplexdp.errors import InvalidArgument
-from simplexdp.sampling.entropy import SecureEntropy, SeededEntropy
+from simplexdp.sampling import SecureEntropy, SeededEntropy
 from simplexdp.sampling.polya import negative_binomial
 
 
@@ -25,6 +25,7 @@ def law(n: int, flips: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 # Shapes on both sides of each border: one word, several, the long scan, more than one pass.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "flips"),
     [
@@ -109,6 +110,7 @@ def reference(n: int, flips: int, words: list[int], width: int) -> int:
     return position + 1 - n
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     words=st.lists(st.integers(0, 2**64 - 1), min_size=200, max_size=200),

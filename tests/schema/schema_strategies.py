@@ -12,6 +12,7 @@ traps = st.sampled_from([*TRAPS.split(), "", " ", "- a", "a: b", "\x85", "\ufeff
 names = traps.filter(bool) | text.filter(bool)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 keep = st.sampled_from(["cell", "refuse"])
+origins = st.sampled_from(["declared", "public", "from-data", "paper-discretisation"])
 outside = st.sampled_from(["cell", "refuse", "nearest"])
 
 
@@ -19,21 +20,21 @@ outside = st.sampled_from(["cell", "refuse", "nearest"])
 def categories(draw):
     kinds = [text | traps, st.integers(-(2**63), 2**63 - 1), st.booleans(), st.dates()]
     values = draw(st.lists(draw(st.sampled_from(kinds)), min_size=1, max_size=6, unique=True))
-    return Categories(values, name=draw(names), other=draw(keep), missing=draw(keep))
+    return Categories(values, name=draw(names), other=draw(keep), missing=draw(keep), origin=draw(origins))
 
 
 @st.composite
 def numeric(draw):
     edges = sorted(draw(st.lists(numbers, min_size=2, max_size=6, unique=True)))
     own = draw(st.lists(numbers, max_size=3, unique=True))
-    return Numeric(edges, own=own, name=draw(names), outside=draw(outside), missing=draw(keep))
+    return Numeric(edges, own=own, name=draw(names), outside=draw(outside), missing=draw(keep), origin=draw(origins))
 
 
 @st.composite
 def quantiles(draw):
     lower, upper = sorted(draw(st.lists(numbers, min_size=2, max_size=2, unique=True)))
     share = draw(st.floats(0, 0.2, exclude_min=True))
-    fields = {"name": draw(names), "outside": draw(outside), "missing": draw(keep)}
+    fields = {"name": draw(names), "outside": draw(outside), "missing": draw(keep), "origin": draw(origins)}
     return Quantiles(draw(st.integers(2, 50)), lower=lower, upper=upper, share=share, **fields)
 
 
@@ -47,5 +48,4 @@ def schemas(draw):
             unique_by=lambda column: column.name,
         )
     )
-    origin = draw(st.sampled_from(["declared", "public", "from-data", "paper-discretisation"]))
-    return Schema(columns, origin=origin)
+    return Schema(columns, origin=draw(origins))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplexdp import Categories, Numeric
-from simplexdp.counting.plan import column_spec
-from simplexdp.counting.run import BatchEncoder
+from simplexdp.private.counting.kernel import BatchEncoder
+from simplexdp.private.counting.plan import column_spec
 from simplexdp.schema import Quantiles, cell_map, merged
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplexdp.errors import InvalidArgument, SchemaError, SourceError
-from simplexdp.quantiles import choose_points, plan_quantiles, resolve_quantiles
+from simplexdp.quantiles import choose_points, plan_quantiles, resolve, resolve_quantiles
 from simplexdp.schema import Categories, Numeric, Quantiles, Schema
 
 SCHEMA = Schema.of(x=Quantiles(10, lower=0, upper=100), sex=["f", "m"])
@@ -91,6 +91,7 @@ def worst_loss(bins, cells, replace, shrink=1.0):
     return worst / level
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bins", "levels"), [(2, 1), (3, 2), (4, 2)])
 def test_levels_times_the_price_of_a_choice_is_enough(bins, levels):
     assert worst_loss(bins, 5, replace=False) <= levels + 1e-9
@@ -217,7 +218,7 @@ def test_numeric_types(kind):
 
 def test_price_is_known_before_a_row_is_read():
     plan = plan_quantiles(SCHEMA, epsilon=0.3, neighbours="replace-one")
-    found = plan.resolve(ROWS)
+    found = resolve(plan, ROWS)
     assert 0.29 < plan.epsilon_spent == found.epsilon_spent <= 0.3
     assert plan.epsilons == found.epsilons
     assert found.schema.shape() == SCHEMA.shape()

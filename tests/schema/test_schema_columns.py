@@ -39,6 +39,15 @@ def test_order_of_numeric_cells():
     assert (column.declared, column.bins, column.other_code, column.missing_code) == (4, 2, 4, 5)
 
 
+def test_labels_are_short_and_tell_cells_apart():
+    assert Numeric([0.1 + 0.2, 2.7119999999999997, 1e15, 1e16], name="c").labels[:2] == (
+        "[0.3, 2.712)",
+        "[2.712, 1e+15)",
+    )
+    close = Numeric([1.0, 1.0000000000000002, 2.0], name="c")
+    assert close.labels == ("[1.0, 1.0000000000000002)", "[1.0000000000000002, 2.0]")
+
+
 def test_nearest_has_no_cell():
     column = Numeric([0, 1], outside="nearest", missing="cell")
     assert (column.size, column.other_code, column.missing_code) == (2, None, 1)
@@ -46,7 +55,7 @@ def test_nearest_has_no_cell():
 
 def test_quantiles_are_as_large_as_what_they_become():
     column = Quantiles(4, lower=0, upper=1, outside="cell", missing="cell")
-    assert (column.size, column.other_code, column.missing_code, column.share) == (6, 4, 5, 0.1)
+    assert (column.size, column.other_code, column.missing_code, column.share) == (6, 4, 5, None)
 
 
 def test_types_tell_values_apart():
@@ -82,7 +91,7 @@ def test_lookup_and_selection():
 )
 def test_origin_decides_on_privacy_and_is_kept(origin, private):
     schema = Schema([Categories(["x"], name="a"), Categories(["y"], name="b")], origin=origin)
-    for same in (schema, schema.select(["b"]), schema.replace(Categories(["z"], name="a"))):
+    for same in (schema, schema.select(["b"]), schema.replace(Categories(["z"], name="a")), Schema(list(schema))):
         assert (same.origin, same.is_private) == (origin, private)
 
 
@@ -144,7 +153,8 @@ def test_repr_of_a_wide_schema_is_short():
         (lambda: Quantiles(2, lower=0, upper=1, share=0), "share", "greater than 0"),
         (lambda: Quantiles(2, lower=0, upper=1, share=1), "share", "less than 1"),
         (lambda: Schema([]), "columns", "at least one column"),
-        (lambda: Schema({"a": 1}), "columns", "a list of columns"),
+        (lambda: Schema({"a": 1}), "columns[0] ('a').values", "a list"),
+        (lambda: Schema(1), "columns", "a list of columns, or a mapping of names to columns"),
         (lambda: Schema([1]), "columns[0]", "not int"),
         (lambda: Schema([Categories(["a"])]), "columns[0].name", "at least one character"),
         (lambda: Schema.of(a=["x"], b=[]), "columns[1] ('b').values", "at least one value"),
@@ -192,6 +202,7 @@ def test_published_json_schema_tells_good_from_bad():
         {"name": "a", "own": [0]},
         {"name": "a", "bins": 3, "lower": 0, "upper": 1},
         {"name": "a", "quantiles": 3, "lower": 0, "upper": 1},
+        {"name": "a", "values": ["x"], "origin": "from-data"},
     ]
     bad = [
         {"values": ["x"]},
@@ -205,6 +216,7 @@ def test_published_json_schema_tells_good_from_bad():
         {"name": "a", "bins": 1, "lower": 0, "upper": 1},
         {"name": "a", "bins": 3, "lower": 0},
         {"name": "a", "edges": ["0", "1"]},
+        {"name": "a", "values": ["x"], "origin": "private"},
     ]
     assert [column for column in good if not accepts(column)] == []
     assert [column for column in bad if accepts(column)] == []

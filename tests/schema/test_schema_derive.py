@@ -38,11 +38,10 @@ def test_public_schema():
     assert schema.names == tuple(table().column_names)
     assert schema["text"].values == ("a", "b")
     assert schema["coded"].values == ("x", "y")
-    assert schema["few"] == Categories([1, 2, 3], name="few", missing="cell")
-    assert schema["many"] == Numeric(
-        [0, 99, 199, 299, 399, 499, 599, 699, 799, 899, 999], name="many", outside="nearest"
-    )
-    assert schema["halves"] == Numeric(own=[0.5, 1.5], name="halves")
+    assert schema["few"] == Categories([1, 2, 3], name="few", missing="cell", origin="public")
+    edges = [0, 99, 199, 299, 399, 499, 599, 699, 799, 899, 999]
+    assert schema["many"] == Numeric(edges, name="many", outside="nearest", origin="public")
+    assert schema["halves"] == Numeric(own=[0.5, 1.5], name="halves", origin="public")
     assert (schema["floats"].bins, schema["floats"].missing) == (10, "cell")
     assert schema["flag"].values == (False, True)  # both values of the type, whatever the table has
     assert schema["day"].values == (DAY,)
@@ -107,7 +106,7 @@ def test_sensitive_data_is_refused(consent):
 def test_opt_out_is_marked():
     schema = Schema.from_data(table(), i_accept_that_the_result_is_not_private=True)
     assert (schema.origin, schema.is_private) == ("from-data", False)
-    assert schema.columns == Schema.from_public(table()).columns
+    assert schema == Schema(Schema.from_public(table()).columns, origin="from-data")
     assert Schema.from_json(schema.to_json()).is_private is False
 
 

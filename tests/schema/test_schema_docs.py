@@ -15,7 +15,7 @@ def blocks(language):
 def test_examples():
     names = {}
     python = blocks("python")
-    assert len(python) == 3
+    assert len(python) == 4
     exec(python[0], names)  # noqa: S102
     (text,) = blocks("yaml")
     assert Schema.from_yaml(text) == names["schema"]

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from ..errors import NumericalError
+from ..numerics.printed import as_float
 from ..numerics.roots import Interval
-from .closed_form import gamma_pair_delta
-from .contour import TooManyPoints, contour_delta
 from .conversion import best_order, rdp_to_log_delta
 from .lattice import lattice_delta
-from .smooth import GammaGroup, GammaTerm
+from .smooth import (
+    GammaGroup,
+    GammaTerm,
+    GaussianTerm,
+    TooManyPoints,
+    VectorTerm,
+    contour_delta,
+    gamma_pair_delta,
+    gaussian_delta,
+)
 from .terms import ComplexArray, FloatArray, LatticeTerm, SmoothTerm, Term
 
 Bag = tuple[tuple[Term, int], ...]
@@ -61,13 +70,27 @@ class Composition:
             return math.inf
         return float(self.rates(np.array([w]))[0])
 
+    @cached_property
+    def largest_loss(self) -> Interval:
+        """Bounds of the least upper bound of the total: exact where all terms say theirs as a fraction."""
+        exact, rest = Fraction(0), 0.0
+        for term, times in self.bag:
+            largest: Fraction | None = getattr(term, "exact_largest_loss", None)
+            if largest is not None:
+                exact += times * largest
+            else:  # a term that is no LatticeTerm has a density without bound, or only a Rényi curve
+                rest += times * (term.largest_loss if isinstance(term, LatticeTerm) else math.inf)
+        if rest == 0:
+            return Interval(as_float(exact, "down"), as_float(exact, "up"))
+        total = rest + float(exact)
+        return Interval(total * (1 - ROUNDING), total * (1 + ROUNDING))
+
     def rate_bounds(self, w: float) -> Interval:
-        """Bounds of K(w)/w, rounding included."""
+        """Bounds of K(w)/w, rounding included; at infinity that is the largest loss."""
         if not self.bag:
             return Interval(0.0, 0.0)
-        if math.isinf(w) and all(isinstance(term, LatticeTerm) for term, _ in self.bag):
-            largest = math.fsum(times * term.largest_loss for term, times in self.bag if isinstance(term, LatticeTerm))
-            return Interval(largest * (1 - ROUNDING), largest * (1 + ROUNDING))
+        if math.isinf(w):
+            return self.largest_loss
         value = self.rate(w)
         return Interval(value * (1 - ROUNDING), value * (1 + ROUNDING))
 
@@ -98,14 +121,39 @@ class Composition:
                 total = total + times * np.real(term.log_mgf(w))
         return total
 
+    @cached_property
+    def mu_squared(self) -> float | None:
+        """μ² of a Gaussian that dominates the total, rounded up; None where a term is not known to have one."""
+        known = [(gaussian_part(term), times) for term, times in self.bag]
+        if any(one is None for one, _ in known):
+            return None
+        return math.fsum(times * one for one, times in known if one is not None) * (1 + 1e-15)
+
+    @cached_property
+    def _dominating(self) -> Composition | None:
+        """Where a term has no profile of its own: the total with all that a Gaussian dominates as one Gaussian."""
+        if not any(isinstance(term, VectorTerm) for term, _ in self.bag):
+            return None
+        gaussian = Composition(tuple(pair for pair in self.bag if gaussian_part(pair[0]) is not None)).mu_squared
+        assert gaussian is not None
+        rest = tuple(pair for pair in self.bag if gaussian_part(pair[0]) is None)
+        return Composition(((GaussianTerm(gaussian), 1), *rest))
+
     def delta(self, epsilon: float) -> Interval:
         """Bounds of the profile; the upper one holds whatever the method that gave it."""
         if not self.bag:
             return Interval(0.0, 0.0)
+        if self._dominating is not None:
+            if not all(isinstance(term, SmoothTerm | LatticeTerm | VectorTerm) for term, _ in self.bag):
+                return Interval(0.0, self.renyi_delta(epsilon))
+            return Interval(0.0, self._dominating.delta(epsilon).upper)
         discrete = [isinstance(term, LatticeTerm) for term, _ in self.bag]
         if all(discrete):
             bounds = lattice_delta(self.bag, epsilon)  # type: ignore[arg-type]  # checked in the line above
             return Interval(max(0.0, bounds.lower), min(1.0, bounds.upper))
+        if all(isinstance(term, GaussianTerm) for term, _ in self.bag):
+            assert self.mu_squared is not None
+            return gaussian_delta(epsilon, self.mu_squared)
         if all(d or isinstance(term, SmoothTerm) for d, (term, _) in zip(discrete, self.bag, strict=True)):
             found = self._smooth_delta(epsilon)
             if found is not None:
@@ -134,6 +182,12 @@ class Composition:
             1 + self.domain[1],
         )
         return min(1.0, math.exp(log_delta) * (1 + 1e-12))
+
+
+def gaussian_part(term: Term) -> float | None:
+    """μ² of a Gaussian that dominates this term, None where none is known. Proof: docs/proofs/discrete-gaussian.md."""
+    known: float | None = getattr(term, "mu_squared", None)
+    return known
 
 
 def _rate(term: Term, w: float) -> float:

@@ -1,4 +1,4 @@
-"""From Rényi differential privacy to (ε, δ), with the floor below which an order cannot go.
+"""From one way of saying a loss to another: Rényi to (ε, δ), with the floor of an order, and profiles to attackers.
 
 An (λ, ε)-RDP mechanism is (ε̂, δ)-DP with ε̂ = ε + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1)
 (Canonne, Kamath & Steinke 2020, Proposition 12; the paper's appendix).
@@ -11,8 +11,12 @@ from collections.abc import Callable
 
 from scipy.optimize import minimize_scalar
 
-from ..budget import check_fraction, check_order, check_positive
-from ..errors import Infeasible
+from ..budget import check_fraction, check_number, check_order, check_positive
+from ..errors import Infeasible, InvalidArgument
+from ..numerics.printed import exact, printed
+
+_TOP = 700.0
+"""The largest ε that is looked at: e^ε is still a float."""
 
 
 def conversion_floor(order: float, delta: float) -> float:
@@ -21,9 +25,12 @@ def conversion_floor(order: float, delta: float) -> float:
     >>> [round(conversion_floor(order, 1e-5), 3) for order in (2, 20, 200)]
     [10.127, 0.397, 0.026]
     """
-    order, delta = check_order(order), check_fraction("delta", delta)
+    # What holds at an order holds below it.
+    order, delta = check_order(order, rounded="down"), check_fraction("delta", delta, rounded="down")
     if order == 1:
         return math.inf
+    if math.isinf(order):
+        return 0.0
     return math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
 
 
@@ -33,13 +40,17 @@ def rdp_to_epsilon(order: float, rdp: float, delta: float) -> float:
     >>> round(rdp_to_epsilon(20, 1.0, 1e-5), 6)
     1.39698
     """
-    return max(0.0, rdp + conversion_floor(order, delta))
+    return max(0.0, check_number("rdp", rdp, rounded="up") + conversion_floor(order, delta))
 
 
 def rdp_to_log_delta(order: float, rdp: float, epsilon: float) -> float:
     """ln δ at the given ε̂ from ε at one order; never above zero."""
+    order, rdp = check_order(order, rounded="down"), check_number("rdp", rdp, rounded="up")
+    epsilon = check_number("epsilon", epsilon, rounded="down")
     if order == 1 or math.isinf(rdp):
         return 0.0
+    if math.isinf(order):
+        return 0.0 if rdp > epsilon else -math.inf
     w = order - 1
     return min(0.0, w * (rdp - epsilon) + w * math.log1p(-1 / order) - math.log(order))
 
@@ -50,12 +61,14 @@ def rdp_for_epsilon(order: float, epsilon: float, delta: float) -> float:
     Raises:
         Infeasible: when epsilon is below the floor of this order; the error carries the floor.
     """
-    floor = conversion_floor(order, check_fraction("delta", delta))
-    left = check_positive("epsilon", epsilon) - floor
+    order, delta = check_order(order, rounded="down"), check_fraction("delta", delta, rounded="down")
+    floor = conversion_floor(order, delta)
+    left = check_positive("epsilon", epsilon, rounded="down") - floor
     if left <= 0:
         raise Infeasible(
-            f"no parameters reach epsilon = {epsilon:g} at order {order:g} and delta = {delta:g}: the conversion "
-            f"from Rényi privacy alone costs {floor:.4g}. Take a larger order, a larger epsilon or exact accounting.",
+            f"no parameters reach epsilon = {printed(epsilon)} at order {exact(order)} and delta = {printed(delta)}: "
+            f"the conversion from Rényi privacy alone costs {printed(floor)}. Take a larger order, a larger epsilon or "
+            "exact accounting.",
             floor=floor,
         )
     return left
@@ -66,6 +79,7 @@ def best_order(value: Callable[[float], float], upper: float = math.inf) -> tupl
 
     Any order gives a valid guarantee, so a search that stops short is loose, never wrong.
     """
+    upper = check_number("upper", upper)
     top = math.log(min(upper - 1, 1e15)) if upper > 1 else -40.0
     grid = [-18 + (top + 18) * i / 48 for i in range(49)]
     values = [value(1 + math.exp(t)) for t in grid]
@@ -79,3 +93,40 @@ def best_order(value: Callable[[float], float], upper: float = math.inf) -> tupl
     if found.fun < min(values[best], 1e100):
         return 1 + math.exp(float(found.x)), float(found.fun)
     return 1 + math.exp(grid[best]), values[best]
+
+
+SURE = 40.0
+"""−ε at which a profile is one within a rounding: no attacker is told apart there from one who is always right."""
+_ROUNDED = 1 + 1e-15
+
+
+def largest_power(rate: float, above: Callable[[float], float], below: Callable[[float], float]) -> float:
+    """The largest true-positive rate at a false-positive rate, over all tests of Q against P.
+
+    It is the least of e^ε·rate + δ(ε) over all real ε, where δ at −ε is 1 − e^−ε + e^−ε·δ of the pair turned round. Any
+    ε gives a bound, so a search that stops short is loose, never wrong. Proof: docs/proofs/composition.md.
+
+    Args:
+        rate: of false positives: the probability under Q.
+        above: δ of P against Q for ε ≥ 0.
+        below: δ of Q against P for ε ≥ 0.
+    """
+    rate = check_number("rate", rate, rounded="up")
+    if not 0 <= rate <= 1:
+        raise InvalidArgument("rate", "between 0 and 1", got=rate)
+    if rate == 1:
+        return 1.0
+
+    def at(epsilon: float) -> float:
+        if epsilon >= 0:
+            return math.exp(epsilon) * rate + above(epsilon)
+        return -math.expm1(epsilon) + math.exp(epsilon) * (rate + below(-epsilon))
+
+    best = min(1.0, at(0.0))
+    top = -math.log(rate) if rate > 0 else _TOP  # beyond it, e^ε·rate is above one
+    for low, high in ((0.0, top), (-SURE, 0.0)):
+        found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+        best = min(best, float(found.fun), at(high) if high > 0 else 1.0)
+        if found.x > 1e-6:  # e^ε·rate + δ(ε) is convex in e^ε: the least is not on the other side
+            break
+    return min(1.0, best * _ROUNDED)

@@ -1,9 +1,21 @@
-"""The paper's own accounting: Theorem 1's Rényi bound and the parameters of Algorithm 1 with Remarks 1 and 2.
+"""Published guarantees of the Dirichlet mechanism: Theorem 1 and Algorithm 1 of the paper, and Gohari et al. (2021).
+
+Theorem 1's Rényi bound and the parameters of Algorithm 1 with Remarks 1 and 2:
 
     ε = ½ λ r² Δ₂² ψ'(1 + g(r) + r b),   α = 1 + g(r) + (λ−1) r Δ∞,   g(r) = 3(λ−1) r Δ∞ unless given.
 
 It holds for any vector-valued query with sensitivities Δ₂ and Δ∞ whose coordinates all exceed b. For count tables the
 exact loss (accounting.smooth) is smaller.
+
+Gohari's (ε, δ) guarantee, computed stably. With k = rN + dα and any γ in (0, 1/2), for a table of d cells with public
+total N:
+
+    ε = ln B(α, rN+α) − ln B(α+r, rN+α−r) + r ln((1−γ)/γ)
+    δ = 1 − min Pr[Y_i ≥ γ and Y_j ≥ γ] = 2 I_γ(α, k−α) − Pr[Y_i < γ, Y_j < γ]   (d ≥ 3)
+    δ = I_γ(α, k−α) + I_γ(k−α, α)                                                  (d = 2)
+
+δ is computed as it stands, never as one minus a probability close to one; that subtraction is why the published figure
+stops at 2.1e-4.
 """
 
 from __future__ import annotations
@@ -12,10 +24,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.special import zeta
+import numpy as np
+from scipy.special import betainc, betaln, zeta
 
-from ..budget import check_order, check_positive
-from ..errors import InvalidArgument
+from ..budget import check_fraction, check_not_negative, check_order, check_positive, check_whole, convert
+from ..errors import Infeasible, InvalidArgument
+from ..numerics.printed import printed
 from ..numerics.roots import largest_that_fits
 
 
@@ -28,11 +42,13 @@ class Sensitivity:
     lower: float = 0.0
 
     def __post_init__(self) -> None:
-        check_positive("l2_squared", self.l2_squared)
-        check_positive("linf", self.linf)
-        if not (math.isfinite(self.lower) and self.lower >= 0):
-            raise InvalidArgument("lower", "a finite number, 0 or more", got=self.lower)
-        if self.linf**2 > self.l2_squared:
+        convert(
+            self,
+            l2_squared=lambda name, value: check_positive(name, value, rounded="up"),
+            linf=lambda name, value: check_positive(name, value, rounded="up"),
+            lower=lambda name, value: check_not_negative(name, value, rounded="down"),
+        )
+        if self.linf**2 > self.l2_squared * (1 + 1e-15):
             raise InvalidArgument(
                 "linf", "at most the square root of l2_squared", got=self.linf, hint="Δ∞ cannot exceed Δ₂."
             )
@@ -40,7 +56,7 @@ class Sensitivity:
 
 def trigamma(x: float) -> float:
     """ψ'(x) = Σ_{k≥0} 1/(x+k)²."""
-    return float(zeta(2.0, x))
+    return float(zeta(2.0, check_positive("x", x)))
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,7 @@ def algorithm1(
         sensitivity: of the query; by default a count table under replace-one.
         g: Remark 1's function of r, non-negative; the bound must increase in r. Default 3(λ−1) r Δ∞.
     """
-    order, epsilon = check_order(order), check_positive("epsilon", epsilon)
+    order, epsilon = check_order(order), check_positive("epsilon", epsilon, rounded="down")
     if math.isinf(order):
         raise InvalidArgument("order", "finite", got=order, hint="The Dirichlet mechanism is never pure DP.")
     s = sensitivity or Sensitivity()
@@ -114,3 +130,61 @@ def _newton(order: float, epsilon: float, s: Sensitivity, g_slope: float) -> flo
         if abs(miss) < 1e-14:
             break
     return r
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
+
+
+def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int) -> float:
+    """δ(γ) for k = `concentration`, both changed cells at their smallest share α/k.
+
+    >>> f"{gohari_delta(1e-3, concentration=171.87, alpha=4.88, cells=6):.3e}"
+    '3.031e-06'
+    """
+    gamma, alpha = check_fraction("gamma", gamma), check_positive("alpha", alpha)
+    concentration, cells = check_positive("concentration", concentration), check_whole("cells", cells, at_least=2)
+    if gamma >= 0.5:
+        raise InvalidArgument("gamma", "below 1/2", got=gamma)
+    a, rest = alpha, concentration - 2 * alpha
+    if cells == 2:
+        return float(betainc(a, concentration - a, gamma) + betainc(concentration - a, a, gamma))
+    single = float(betainc(a, concentration - a, gamma))
+    # y = γ t^{1/a} takes the power out of the integrand of Pr[both < γ].
+    t = (_NODES + 1) / 2
+    y = gamma * t ** (1 / a)
+    front = a * math.log(gamma) - math.log(a) - betaln(a, a + rest)  # may be huge where the rest is tiny: stay in logs
+    inner = np.exp(front + (a + rest - 1) * np.log1p(-y)) * betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
+    both = float(_WEIGHTS @ inner) / 2
+    return 2 * single - both * (1 - 1e-9)
+
+
+def gohari_epsilon(gamma: float, *, r: float, alpha: float, total: float) -> float:
+    """ε(γ), rounded up by more than the error of the two log-beta functions."""
+    gamma, r = check_fraction("gamma", gamma), check_positive("r", r)
+    alpha, total = check_positive("alpha", alpha), check_positive("total", total)
+    first = float(betaln(alpha, r * total + alpha))
+    second = float(betaln(alpha + r, r * total + alpha - r))
+    value = first - second + r * (math.log1p(-gamma) - math.log(gamma))
+    return value * (1 + 1e-12) + 1e-14 * (abs(first) + abs(second))
+
+
+def gohari_guarantee(*, r: float, alpha: float, total: float, cells: int, delta: float) -> float:
+    """The smallest ε that Gohari's theorem gives at this δ: γ as large as δ allows.
+
+    >>> round(gohari_guarantee(r=0.11, alpha=4.881108, total=1283, cells=6, delta=1e-5), 2) > 0
+    True
+    """
+    r, alpha, total = check_positive("r", r), check_positive("alpha", alpha), check_positive("total", total)
+    cells, delta = check_whole("cells", cells, at_least=2), check_fraction("delta", delta, rounded="down")
+    k = r * total + cells * alpha
+
+    def excess(gamma: float) -> float:
+        if gamma >= 0.5:
+            return math.inf
+        value = gohari_delta(gamma, concentration=k, alpha=alpha, cells=cells)
+        return math.log(value / delta) if value > 0 else -math.inf
+
+    gamma = largest_that_fits(excess, 1e-3)
+    if gamma <= 0:
+        raise Infeasible(f"no gamma reaches delta = {printed(delta)} in Gohari's guarantee. Take a larger alpha.")
+    return gohari_epsilon(gamma, r=r, alpha=alpha, total=total)

@@ -2,10 +2,13 @@
 
 With P and Q the two laws of the output and L = ln dP/dQ at an output drawn from P, a term gives
 K(w) = ln E_P exp(wL). Losses of independent outputs add, so their K add: everything else follows from K.
+
+Losses that are known through their Rényi curve only are terms too.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
@@ -69,3 +72,38 @@ class LatticeTerm(Term, Protocol):
 
     def atoms(self, tilt: float = 0.0) -> Atoms:
         """The atoms that carry the law tilted by exp(tilt·loss)."""
+
+
+@dataclass(frozen=True)
+class RenyiOnly:
+    """A bound on the Rényi curve with no claim on the profile: δ then comes from the conversion.
+
+    A person with up to m rows may spread them over many cells. Each coordinate's K is convex in its shift and zero at
+    zero, hence superadditive, so the curve of one cell shifted by m·r bounds every spread (α ≥ ½). The profile has no
+    such proof, which is why this type hides it.
+    """
+
+    curve: Term
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """That of the curve."""
+        return self.curve.domain
+
+    def rate(self, w: float) -> float:
+        """K(w)/w of the curve."""
+        return self.curve.rate(w)
+
+
+@dataclass(frozen=True)
+class RevealedTerm:
+    """The loss of publishing exact counts: infinite at every order, δ = 1."""
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """No order above 1 has a finite divergence."""
+        return -1.0, 0.0
+
+    def rate(self, w: float) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf

@@ -1,36 +1,28 @@
-"""What commands read and write: sources of rows, ledgers, documents, and outputs that appear whole or not at all."""
+"""What commands read and write: rows, ledgers, graphs, documents, and outputs that appear whole or not at all."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ..counting import Files, Query
-from ..counting import Progress as Report
 from ..errors import InvalidArgument
 from ..ledger import Ledger
-from ..models import Release
-from ..models.bayesian_network import BayesianNetworkModel
-from ..models.document import open_document
-from ..models.naive_bayes import NaiveBayesModel
-
-Published = Release | NaiveBayesModel | BayesianNetworkModel
-KINDS: dict[str, type[Release] | type[NaiveBayesModel] | type[BayesianNetworkModel]] = {
-    published.kind: published for published in (Release, NaiveBayesModel, BayesianNetworkModel)
-}
-
-
-def load(path: Path) -> tuple[str, Published]:
-    """The kind of a document and what it holds; files that were changed or are newer are refused."""
-    kind, body = open_document(path, *KINDS)
-    return kind, KINDS[kind].from_body(body)
+from ..models.bayesian_network.graph import MAX_BYTES, Graph
+from ..models.document import read_file, whole_file
+from ..private.counting import Files, Query
+from ..private.counting import Progress as Report
+from ..schema.text import TextFile
+from .options import Database, Delimiter, Encoding, FileFormat, PublicSize, Quote, Sources, Sql, layout_from
 
 
 def source_from(
@@ -38,20 +30,39 @@ def source_from(
     sql: str | None = None,
     database: str | None = None,
     form: str | None = None,
-    delimiter: str | None = None,
+    layout: TextFile | None = None,
     *,
     public_size: bool = False,
+    one_record: bool = False,
 ) -> Any:
     """The source that arguments and options name: files, or a query."""
     if bool(files) == (sql is not None):
         raise InvalidArgument("SOURCE", "files, or else a query with --sql", hint="Give exactly one of the two.")
     if sql is not None:
-        if form or delimiter:
-            raise InvalidArgument("--format and --delimiter", "left out with --sql")
-        return Query(sql, database, public_size)
+        if form or layout not in (None, TextFile()):
+            raise InvalidArgument("--format, --delimiter, --encoding and --quote", "left out with --sql")
+        return Query(sql, database, public_size, one_record)
     if public_size:
         raise InvalidArgument("--public-size", "left out without --sql", hint="The number of rows of files is public.")
-    return Files(list(files or ()), form, delimiter)
+    if one_record:
+        raise InvalidArgument("--one-record-per-row", "left out without --sql", hint="Each row of a file is a record.")
+    return Files(list(files or ()), form, **(layout or TextFile()).model_dump())
+
+
+def source_options(
+    source: Sources = None,
+    sql: Sql = None,
+    database: Database = None,
+    public_size: PublicSize = False,
+    file_format: FileFormat = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
+) -> Any:
+    """The source, from the options that name one."""
+    return source_from(
+        source, sql, database, file_format, layout_from(delimiter, encoding, quote), public_size=public_size
+    )
 
 
 def check_output(path: Path, force: bool, endings: Sequence[str] = ()) -> Path:
@@ -97,17 +108,92 @@ def open_ledger(path: Path | None, dataset: str | None) -> Ledger | None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Report]:
-    """A bar with the rows done, on standard error and only if that is a terminal."""
+def progress_bar(what: str, of: str = "rows", *, shown: bool = True) -> Iterator[Report]:
+    """A bar with the rows done, or parts of another kind, on standard error and only if that is a terminal."""
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rows"),
+        TextColumn(of),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+#
+# Rows in and out: record batches of files, and files of record batches that appear whole or not at all.
+
+ENDINGS = (".csv", ".parquet", ".arrow")
+
+
+@contextmanager
+def table_writer(path: Path, schema: Any) -> Iterator[Any]:
+    """A writer with `write_batch` for a .csv, .parquet or .arrow file."""
+    suffix = path.suffix.lower()
+    if suffix not in ENDINGS:
+        raise InvalidArgument("--out", f"a file name that ends in {', '.join(ENDINGS)}", got=str(path))
+    with whole_file(path) as made, _writer(str(made), schema, suffix) as writer:
+        yield writer
+
+
+def _writer(name: str, schema: Any, suffix: str) -> Any:
+    if suffix == ".csv":
+        import pyarrow.csv
+
+        return pyarrow.csv.CSVWriter(name, schema)
+    if suffix == ".parquet":
+        import pyarrow.parquet
+
+        return pyarrow.parquet.ParquetWriter(name, schema)
+    return pa.ipc.new_file(name, schema)
+
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
+#
+# Graphs on the command line: edges in an option, in a JSON file or in a BIF file.
+
+FORMS = "edges such as 'a->b,b->c', a .json file of edges or parents, or a .bif file"
+
+
+def read_graph(text: str) -> Graph:
+    """The graph that the option describes; single names are nodes without edges.
+
+    >>> read_graph("rain->wet, sprinkler->wet, wind").families
+    (('rain', ()), ('sprinkler', ()), ('wet', ('rain', 'sprinkler')), ('wind', ()))
+    """
+    path = Path(text)
+    suffix = path.suffix.lower()
+    if "->" not in text and suffix == ".bif":
+        return Graph.of(path)
+    if "->" not in text and suffix == ".json":
+        return Graph.of(_json(path))
+    parents: dict[str, list[str]] = {}
+    for part in text.split(","):
+        names = [name.strip() for name in part.split("->")]
+        if not all(names):
+            raise InvalidArgument("--graph", FORMS, got=text)
+        for name in names:
+            parents.setdefault(name, [])
+        for parent, child in itertools.pairwise(names):
+            parents[child].append(parent)
+    return Graph.of(parents)
+
+
+def _json(path: Path) -> Any:
+    """`[["a", "b"], ...]`, `{"child": ["parent", ...]}`, or either of them under "edges" or "parents"."""
+    try:
+        found = json.loads(read_file(path, MAX_BYTES))
+    except (ValueError, RecursionError):
+        raise InvalidArgument("--graph", "a JSON file that can be read", got=str(path)) from None
+    if isinstance(found, dict) and set(found) in ({"edges"}, {"parents"}):
+        (found,) = found.values()
+    if isinstance(found, dict) and all(isinstance(item, list) for item in found.values()):
+        return found
+    if isinstance(found, list) and all(isinstance(item, list) and len(item) == 2 for item in found):
+        return [tuple(item) for item in found]
+    raise InvalidArgument("--graph", 'a JSON file of edges [["a", "b"]] or parents {"b": ["a"]}', got=str(path))

@@ -16,20 +16,20 @@ import typer
 from ..budget import check_neighbours
 from ..errors import InvalidArgument
 from ..ledger import Ledger
-from ..models import Release
+from ..models import Model
 from ..models.document import write_file
 from ..naive_bayes import fit_naive_bayes
 from ..network import BayesianNetwork
-from ..pipeline import release_distribution
+from ..pipeline import ALL_TABLES, fit_recipe, release_distribution, release_tables, wanted_tables
 from ..schema import Schema
-from .files import Published, check_output, open_ledger, progress_bar, source_from
-from .graphs import read_graph
+from .files import check_output, open_ledger, progress_bar, read_graph, source_from
 from .options import (
     METHODS,
     Database,
     Dataset,
     Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     EstimateOption,
     FileFormat,
@@ -38,25 +38,36 @@ from .options import (
     LedgerFile,
     MechanismOption,
     NeighboursOption,
+    OneRecord,
     Order,
     OutFile,
     Person,
     PublicSize,
+    Quote,
+    Records,
     RowsPerPerson,
+    Said,
     SchemaFile,
     Seed,
     Sources,
     Sql,
+    Yes,
     budget_from,
+    layout_from,
     names_from,
     print_json,
+    recipe_from,
     with_options,
 )
 
 app = typer.Typer(help="Fit privately from files or a query, and write what may be published.", no_args_is_help=True)
-Columns = Annotated[str, typer.Option(help="The columns whose joint distribution is published: a,b.")]
+Columns = Annotated[
+    list[str], typer.Option(help="The columns whose joint distribution is published: a,b, or the option for each.")
+]
 Target = Annotated[str, typer.Option(help="The class column.")]
-Features = Annotated[str | None, typer.Option(help="The feature columns a,b; all others of the schema by default.")]
+Features = Annotated[
+    list[str] | None, typer.Option(help="The feature columns a,b; all others of the schema by default.")
+]
 GraphOption = Annotated[
     str, typer.Option("--graph", help="'a->b,b->c', a .json file of edges or parents, or a .bif file.")
 ]
@@ -92,15 +103,20 @@ def request(
     neighbours: NeighboursOption = "replace-one",
     rows_per_person: RowsPerPerson = None,
     person: Person = None,
+    records: Records = None,
     sql: Sql = None,
     database: Database = None,
     public_size: PublicSize = False,
+    one_record_per_row: OneRecord = False,
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     seed: Seed = None,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
     force: Force = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> Request:
     """The options that all fits share."""
@@ -117,10 +133,18 @@ def request(
         "entropy": seed,
     }
     return Request(
-        rows=source_from(source, sql, database, file_format, delimiter, public_size=public_size),
+        rows=source_from(
+            source,
+            sql,
+            database,
+            file_format,
+            layout_from(delimiter, encoding, quote),
+            public_size=public_size,
+            one_record=one_record_per_row,
+        ),
         schema=Schema.read(schema),
         settings=settings,
-        persons={"rows_per_person": rows_per_person, "person": person},
+        persons={"rows_per_person": rows_per_person, "person": person, "records": records, "many_cells": yes},
         ledger=open_ledger(ledger, dataset),
         dataset=dataset,
         out=out,
@@ -133,14 +157,14 @@ def request(
 @with_options(request)
 def distribution(asked: Request, columns: Columns) -> None:
     """Publish the joint distribution of one or several columns."""
-    names = names_from("--columns", columns)
+    names = names_from("--columns", columns, asked.schema.names)
     asked.schema.select(names)
 
-    def fit(progress: Any) -> Published:
+    def fit(progress: Any) -> Model:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
         return release_distribution(asked.rows, asked.schema, names, **asked.persons, **paid, **asked.settings)
 
-    _run("release", fit, asked)
+    _run(fit, asked)
 
 
 @app.command()
@@ -161,18 +185,18 @@ def nb(
     ] = True,
 ) -> None:
     """Fit a naive Bayes classifier: one table of each feature and the class."""
-    names = None if features is None else names_from("--features", features)
+    names = names_from("--features", features, asked.schema.names) if features else None
     asked.schema.select([target, *(names or ())])
     own: dict[str, Any] = {"split": split_from(split), "reweight": reweight}
     own |= {"second_look": second_look, "merge_bins": merge_bins}
 
-    def fit(progress: Any) -> Published:
+    def fit(progress: Any) -> Model:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
         return fit_naive_bayes(
             asked.rows, asked.schema, target, names, **own, **asked.persons, **paid, **asked.settings
         )
 
-    _run("naive-bayes", fit, asked)
+    _run(fit, asked)
 
 
 @app.command()
@@ -181,11 +205,66 @@ def bn(
     asked: Request,
     graph: GraphOption,
     split: Annotated[str, typer.Option(help=f"Of the budget over the tables: auto, {SPLITS}.")] = "auto",
+    for_analysis: Annotated[
+        list[str] | None, typer.Option(help="Columns a,b,c that are to share a released table; repeatable.")
+    ] = None,
 ) -> None:
     """Fit a Bayesian network with a known graph."""
     paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset}
+    paid["for_analysis"] = [names_from("--for-analysis", each, asked.schema.names) for each in for_analysis or ()]
     network = BayesianNetwork(read_graph(graph), asked.schema, split=split_from(split), **paid, **asked.settings)
-    _run("bayesian-network", lambda progress: network.fit(asked.rows, **asked.persons, progress=progress).model, asked)
+    _run(lambda progress: network.fit(asked.rows, **asked.persons, progress=progress).model, asked)
+
+
+@app.command()
+@with_options(request)
+def model(
+    asked: Request,
+    kind: Annotated[str, typer.Argument(help="A kind of model that was registered, with a recipe of its own.")],
+    said: Said = None,
+) -> None:
+    """Fit a model of a registered kind by its recipe."""
+    recipe = recipe_from(kind, asked.schema, said)
+
+    def fit(progress: Any) -> Model:
+        paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
+        found: Model = fit_recipe(recipe, asked.rows, **asked.persons, **paid, **asked.settings)
+        return found
+
+    _run(fit, asked)
+
+
+@app.command()
+@with_options(request)
+def tables(
+    asked: Request,
+    table: Annotated[
+        list[str],
+        typer.Option(help="Columns of a table, a,b, or all-1-way, all-2-way, all-3-way; once for each table."),
+    ],
+    weight: Annotated[
+        list[float] | None, typer.Option(help="What the error of each table counts, in their order; 1 by default.")
+    ] = None,
+    split: Annotated[str, typer.Option(help=f"Of the budget over the tables: {SPLITS}.")] = "loss",
+    parts: Annotated[
+        str | None, typer.Option(help="A column by which every table is given: each part has tables of its own.")
+    ] = None,
+) -> None:
+    """Publish many tables that agree with each other, under one guarantee."""
+    wanted = [each.strip() if each.strip() in ALL_TABLES else names_from("--table", each) for each in table]
+    wanted_tables(asked.schema, wanted, parts)
+    settings = {key: value for key, value in asked.settings.items() if key not in ("calibration", "estimate")}
+    if asked.settings["calibration"] != "exact":
+        raise InvalidArgument("--calibration", "exact for many tables", got=asked.settings["calibration"])
+    if asked.settings["estimate"] != "posterior-mean":
+        raise InvalidArgument("--estimate", "posterior-mean for many tables", got=asked.settings["estimate"])
+    own: dict[str, Any] = {"weights": weight or None, "split": split_from(split), "parts": parts}
+
+    def fit(progress: Any) -> Model:
+        paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
+        return release_tables(asked.rows, asked.schema, wanted, **own, **asked.persons, **paid, **settings)
+
+    _run(fit, asked)
 
 
 def split_from(text: str) -> Any:
@@ -196,7 +275,7 @@ def split_from(text: str) -> Any:
         return text.strip()
 
 
-def _run(kind: str, fit: Callable[[Any], Published], asked: Request) -> None:
+def _run(fit: Callable[[Any], Model], asked: Request) -> None:
     out = check_output(asked.out, asked.force)
     with progress_bar("counting") as progress:
         found = fit(progress)
@@ -215,9 +294,9 @@ def _run(kind: str, fit: Callable[[Any], Published], asked: Request) -> None:
         print_json(
             {
                 "out": str(out),
-                "kind": kind,
+                "kind": found.kind,
                 "private": certificate.private,
-                "tables": 1 if isinstance(found, Release) else len(found.releases),
+                "tables": len(found.releases),
                 "certificate": certificate.__dict__,
             }
         )

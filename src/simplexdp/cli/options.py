@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
 import math
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from rich.console import Console
@@ -17,6 +19,11 @@ from rich.table import Table
 from ..budget import Budget
 from ..errors import InvalidArgument
 from ..estimation import Method
+from ..mechanisms import private_mechanisms, table_mechanisms
+from ..mechanisms.base import TableMechanism
+from ..models import model_of
+from ..schema import Schema
+from ..schema.text import TextFile
 
 METHODS: tuple[str, ...] = get_args(Method)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -25,10 +32,11 @@ NeighboursOption = Annotated[
     str, typer.Option(help="replace-one (the number of records is public) or add-remove (it is not).")
 ]
 Epsilon = Annotated[float | None, typer.Option(help="ε of the budget.")]
-Delta = Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget.")]
+Delta = Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget; 0 for pure DP.")]
 Order = Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")]
+_EXACT = [name for name, cls in table_mechanisms().items() if cls.not_private]
 MechanismOption = Annotated[
-    str, typer.Option(help="auto, polya, dirichlet, gaussian, laplace, balanced-laplace or none (not private).")
+    str, typer.Option(help=", ".join(["auto", *private_mechanisms()]) + f" or {', '.join(_EXACT)} (not private).")
 ]
 EstimateOption = Annotated[
     str, typer.Option(help="How probabilities are made from the draw: " + ", ".join(METHODS) + ".")
@@ -37,8 +45,15 @@ RowsPerPerson = Annotated[
     int | None, typer.Option(help="Protect persons, keeping at most this many rows of each; needs --person.", min=1)
 ]
 Person = Annotated[str | None, typer.Option(help="The column that names the person.")]
+Records = Annotated[
+    int | None,
+    typer.Option(
+        help="The public number of records, to save counting them; with add-remove or --person a guess.", min=0
+    ),
+]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The declared columns, a .yaml or .json file.")]
 OutFile = Annotated[Path, typer.Option("--out", help="Where to write; an existing file is kept without --force.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Publish a table of far more cells than records all the same.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Sources = Annotated[
     list[str] | None, typer.Argument(help="Files, folders or globs: Parquet, CSV or JSON.", show_default=False)
@@ -51,10 +66,24 @@ Database = Annotated[
 PublicSize = Annotated[
     bool, typer.Option("--public-size", help="The number of rows that --sql selects is public knowledge.")
 ]
+OneRecord = Annotated[
+    bool,
+    typer.Option(
+        "--one-record-per-row",
+        help="Declare that each row of --sql comes from one record; the certificate says so.",
+    ),
+]
 FileFormat = Annotated[str | None, typer.Option("--format", help="parquet, csv or json, if the ending does not tell.")]
-Delimiter = Annotated[str | None, typer.Option(help="Of CSV files; a comma by default.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Of CSV files: one character or tab; by default the one that their header has most.")
+]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV files: utf-8 by default, latin-1, cp1252, ...")]
+Quote = Annotated[str | None, typer.Option(help="Of CSV files: one character, a double quote by default, or none.")]
 Seed = Annotated[
     int | None, typer.Option(help="A repeatable draw, for tests. The result is NOT PRIVATE and says so.", min=0)
+]
+Said = Annotated[
+    list[str] | None, typer.Option("--set", help="NAME=VALUE, what the recipe of the model asks; may be repeated.")
 ]
 LedgerFile = Annotated[Path | None, typer.Option("--ledger", help="Charge this ledger before anything is drawn.")]
 Dataset = Annotated[str | None, typer.Option(help="The name that the ledger knows the data by.")]
@@ -92,12 +121,75 @@ def budget_from(epsilon: float | None, delta: float | None, order: float | None)
     return Budget(epsilon=epsilon, delta=delta, order=order)
 
 
-def names_from(option: str, text: str | None) -> list[str]:
-    """The names in a comma-separated option."""
-    names = [name.strip() for name in (text or "").split(",")]
-    if not all(names):
+def private_mechanism(option: str, name: str, *others: str) -> type[TableMechanism] | None:
+    """The mechanism that an option names; None for one of the other words that it may be."""
+    known = private_mechanisms()
+    if name not in (*others, *known):
+        raise InvalidArgument(option, ", ".join((*others, *known)), got=name)
+    return known.get(name)
+
+
+def calibrated(cls: type[TableMechanism], budget: Budget, **facts: Any) -> TableMechanism:
+    """Calibrated with those of the facts that are given and that this mechanism asks for."""
+    asked = inspect.signature(cls.calibrate).parameters
+    return cls.calibrate(budget, **{key: fact for key, fact in facts.items() if key in asked and fact is not None})
+
+
+def names_from(option: str, texts: str | Sequence[str] | None, known: Iterable[str] = ()) -> list[str]:
+    """The names in an option that may be repeated: a known name each, or names with commas between them.
+
+    A name that has a comma itself is known, or in double quotes.
+
+    >>> names_from("--columns", ['age,"region, of birth"', "sex"])
+    ['age', 'region, of birth', 'sex']
+    """
+    given, whole = [texts] if isinstance(texts, str) else list(texts or ()), set(known)
+    names: list[str] = []
+    for text in given:
+        names += [text] if text in whole else map(str.strip, next(csv.reader([text], skipinitialspace=True), [""]))
+    if not names or not all(names):
         raise InvalidArgument(option, "names with commas between them")
     return names
+
+
+def recipe_from(kind: str, schema: Schema, said: Sequence[str] | None) -> Any:
+    """The recipe of a registered kind of model, with `name=value` for keywords of it, by their types."""
+    make = model_of(kind).recipe
+    known = {
+        name: known
+        for name, known in list(inspect.signature(make, eval_str=True).parameters.items())[1:]
+        if known.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    given = {}
+    for text in said or ():
+        name, given_value, value = (part.strip() for part in text.partition("="))
+        if not given_value or name not in known:
+            raise InvalidArgument("--set", " or ".join(f"{each}=..." for each in known) or "left out", got=text)
+        given[name] = _of_type(known[name].annotation, name, value)
+    return make(schema, **given)
+
+
+def _of_type(annotation: Any, name: str, text: str) -> Any:
+    """The value that a text stands for: names with commas where several are asked for."""
+    kinds = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    if any(isinstance(get_origin(kind), type) and issubclass(get_origin(kind), Sequence) for kind in kinds):
+        return names_from("--set", text)
+    try:
+        if bool in kinds:
+            return {"true": True, "false": False}[text.lower()]
+        number = next((kind for kind in (int, float) if kind in kinds), str)
+        return number(text)
+    except (KeyError, ValueError):
+        raise InvalidArgument("--set", f"{name}= with a value of its type", got=text) from None
+
+
+def layout_from(delimiter: str | None, encoding: str | None, quote: str | None) -> TextFile:
+    """How text files are written, as options say it."""
+    return TextFile(
+        delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
+        encoding=encoding,
+        quote="" if quote == "none" else quote,
+    )
 
 
 def counted(number: int, noun: str) -> str:

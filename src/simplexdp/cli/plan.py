@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,14 +12,16 @@ import typer
 
 from ..budget import check_neighbours
 from ..errors import Infeasible, InvalidArgument
-from ..forecast import Forecast, smallest_epsilon, smallest_total
+from ..forecast import Forecast, smallest_epsilon, smallest_total, tables_recipe
 from ..forecast import plan as forecast
-from ..naive_bayes import auto_split, coarse_schema
+from ..models.naive_bayes import merged_note
+from ..naive_bayes import NaiveBayesRecipe
 from ..network import BayesianNetwork
+from ..numerics.printed import printed
 from ..schema import Schema
-from ..summary import merged_note
+from ..stand_ins import StandInLoss
+from .files import progress_bar, read_graph
 from .fit import SPLITS, split_from
-from .graphs import read_graph
 from .options import (
     METHODS,
     Delta,
@@ -27,23 +31,68 @@ from .options import (
     MechanismOption,
     NeighboursOption,
     Order,
+    Said,
     budget_from,
     counted,
     names_from,
     number,
     print_json,
     print_table,
+    recipe_from,
+    with_options,
 )
 
 _SHOWN = 30
 
 
-def plan(
+Asked = Callable[[dict[str, Any]], Any]
+"""From the settings of a plan to the recipe of what a fit would carry out."""
+
+
+def asked(
     cells: Annotated[list[int] | None, typer.Option(help="Cells of a table; repeat for more tables.", min=2)] = None,
     schema: Annotated[Path | None, typer.Option(help="The declared columns, a .yaml or .json file.")] = None,
     columns: Annotated[list[str] | None, typer.Option(help="Columns a,b of a table; repeat for more tables.")] = None,
     target: Annotated[str | None, typer.Option(help="Plan a naive Bayes model for this class column.")] = None,
     graph: Annotated[str | None, typer.Option(help="Plan a network: 'a->b,b->c', a .json or a .bif file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Plan a model of a registered kind; see fit model.")] = None,
+    said: Said = None,
+    split: Annotated[
+        str | None, typer.Option(help=f"Of the budget over the tables: {SPLITS}; as in fit by default.")
+    ] = None,
+    merge_bins: Annotated[
+        bool, typer.Option(help="With --target: merge bins that the noise would hide, as fit does.")
+    ] = True,
+) -> Asked:
+    """What is planned: one of tables, naive Bayes, a network or a model of a registered kind."""
+    given = [bool(cells), bool(columns), target is not None, graph is not None, model is not None]
+    if sum(given) != 1:
+        raise InvalidArgument("--cells, --columns, --target, --graph or --model", "given, one of them")
+    rule = None if split is None else split_from(split)
+    if cells:
+        return lambda _: tables_recipe(list(cells), None, rule or "equal")
+    if schema is None:
+        raise InvalidArgument("--schema", "given with --columns, --target, --graph and --model")
+    declared = Schema.read(schema)
+    if columns:
+        tables = [tuple(names_from("--columns", names)) for names in columns]
+        return lambda _: tables_recipe(tables, declared, rule or "equal")
+    if target is not None:
+        return lambda _: NaiveBayesRecipe.of(declared, target, split=rule or "auto", merge_bins=merge_bins)
+    if model is not None:
+        return lambda _: recipe_from(model, declared, said)
+    parents = read_graph(graph or "")
+
+    def network(settings: dict[str, Any]) -> Any:
+        chosen = {name: settings[name] for name in ("mechanism", "estimate")}
+        return BayesianNetwork(parents, declared, split=rule or "auto", **chosen).recipe
+
+    return network
+
+
+@with_options(asked)
+def plan(
+    planned: Asked,
     epsilon: Epsilon = None,
     delta: Delta = None,
     order: Order = None,
@@ -51,21 +100,22 @@ def plan(
     mechanism: MechanismOption = "auto",
     estimate: EstimateOption = "posterior-mean",
     neighbours: NeighboursOption = "replace-one",
-    split: Annotated[
-        str | None, typer.Option(help=f"Of the budget over the tables: {SPLITS}; as in fit by default.")
-    ] = None,
     rows_per_person: Annotated[
         int | None, typer.Option(help="Protect persons with at most this many rows each.", min=1)
     ] = None,
     target_kl: Annotated[
         float | None, typer.Option(help="Find the smallest ε, and the smallest number of records, for this loss.")
     ] = None,
-    merge_bins: Annotated[
-        bool, typer.Option(help="With --target: merge bins that the noise would hide, as fit does.")
-    ] = True,
+    rivals: Annotated[
+        bool, typer.Option("--rivals", help="Also forecast what other mechanisms would lose; takes longer.")
+    ] = False,
+    stand_in: Annotated[
+        bool,
+        typer.Option("--stand-in", help="Also run the fit of a model on public stand-ins, and show what it loses."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Forecast a release from public facts: sizes, noise, expected loss, and what other mechanisms would lose."""
+    """Forecast a release from public facts: sizes, noise, expected loss; with --rivals, that of other mechanisms."""
     budget = budget_from(epsilon, delta, order)
     if estimate not in METHODS:
         raise InvalidArgument("--estimate", "one of " + ", ".join(METHODS), got=estimate)
@@ -76,78 +126,37 @@ def plan(
         "estimate": estimate,
         "rows_per_person": rows_per_person,
     }
-    declared = None if schema is None else Schema.read(schema)
-    released = declared
-    if target is not None and declared is not None and merge_bins:
-        released = _released(declared, target, total, settings)
-    tables, shares = _tables(cells, released, columns, target, graph, total, settings)
-    settings |= {"schema": released, "split": shares if split is None else split_from(split)}
-    found = forecast(tables, total=total, **settings)
+    recipe = planned(settings)
+    chosen: dict[str, Any] = {"alternatives": "all" if rivals else (), "stand_in": stand_in}
+    with progress_bar("forecasting", "parts", shown=not as_json) as progress:
+        found = forecast(recipe, total=total, progress=progress, **chosen, **settings)
     goal = None
     if target_kl is not None:  # of all bins: what is merged changes with the budget, and merging has a loss of its own
-        whole, parts = _tables(cells, declared, columns, target, graph, total, settings)
-        all_bins = {"schema": declared, "split": parts if split is None else split_from(split)}
-        goal = _goal(target_kl, whole, total, settings | all_bins)
+        whole = replace(recipe, merge_bins=False) if isinstance(recipe, NaiveBayesRecipe) else recipe
+        goal = _goal(target_kl, whole, total, settings, shown=not as_json)
     if as_json:
         print_json(_as_data(found, goal))
         return
     _show(found, goal)
-    if released is not None and declared is not None and released != declared:
-        sizes = {column.name: (released[column.name].size, column.size) for column in declared}
+    released, source = found.design.released, found.design.schema
+    if released is not None and source is not None and released != source:
+        sizes = {column.name: (released[column.name].size, column.size) for column in source}
         typer.echo(merged_note({name: (few, all_) for name, (few, all_) in sizes.items() if few != all_}))
-    if declared is not None and declared.unresolved:
-        typer.echo(f"Private quantiles ({', '.join(declared.unresolved)}) also cost budget; the noise will be larger.")
 
 
-def _released(schema: Schema, target: str, total: float | None, settings: dict[str, Any]) -> Schema:
-    """The schema that a naive Bayes fit would release its tables in."""
-    public = settings["neighbours"] == "replace-one" and settings["rows_per_person"] is None and not schema.unresolved
-    if not public or settings["estimate"] != "posterior-mean" or settings["mechanism"] == "none":
-        return schema
-    features = [name for name in schema.names if name != target]
-    return coarse_schema(schema, features, target, settings["budget"], total or 1000.0)
-
-
-def _tables(
-    cells: list[int] | None,
-    schema: Schema | None,
-    columns: list[str] | None,
-    target: str | None,
-    graph: str | None,
-    total: float | None,
-    settings: dict[str, Any],
-) -> tuple[list[Any], Any]:
-    """The tables of what is planned, and how a fit would split the budget over them."""
-    given = [bool(cells), bool(columns), target is not None, graph is not None]
-    if sum(given) != 1:
-        raise InvalidArgument("--cells, --columns, --target or --graph", "given, one of the four")
-    if cells:
-        return list(cells), "equal"
-    if schema is None:
-        raise InvalidArgument("--schema", "given with --columns, --target and --graph")
-    if columns:
-        return [tuple(names_from("--columns", names)) for names in columns], "equal"
-    if target is not None:
-        features = [name for name in schema.names if name != target]
-        return [(name, target) for name in features], auto_split(schema, features, target)
-    assert graph is not None
-    network = BayesianNetwork(
-        read_graph(graph), schema, budget=settings["budget"], mechanism=settings["mechanism"], estimate="posterior-mean"
-    )
-    public = settings["neighbours"] == "replace-one" and settings["rows_per_person"] is None
-    return list(network.tables.columns), network.shares((total or 1000.0) if public else None)
-
-
-def _goal(target_kl: float, tables: list[Any], total: float | None, settings: dict[str, Any]) -> dict[str, Any]:
+def _goal(
+    target_kl: float, tables: Any, total: float | None, settings: dict[str, Any], *, shown: bool
+) -> dict[str, Any]:
     found: dict[str, Any] = {"target_kl": target_kl, "epsilon": None, "total": None}
-    with contextlib.suppress(Infeasible):
-        found["epsilon"] = smallest_epsilon(target_kl, tables, total=total, **settings)
-    with contextlib.suppress(Infeasible):
-        found["total"] = smallest_total(target_kl, tables, **settings)
+    with contextlib.suppress(Infeasible), progress_bar("the smallest ε", "parts", shown=shown) as progress:
+        found["epsilon"] = smallest_epsilon(target_kl, tables, total=total, progress=progress, **settings)
+    with contextlib.suppress(Infeasible), progress_bar("the fewest records", "parts", shown=shown) as progress:
+        found["total"] = smallest_total(target_kl, tables, progress=progress, **settings)
     return found
 
 
 def _as_data(found: Forecast, goal: dict[str, Any] | None) -> dict[str, Any]:
+    lost = found.on_a_public_stand_in
     data: dict[str, Any] = {
         "budget": str(found.plan.guarantee.budget),
         "neighbours": found.plan.guarantee.neighbours,
@@ -155,11 +164,13 @@ def _as_data(found: Forecast, goal: dict[str, Any] | None) -> dict[str, Any]:
         "total": found.total,
         "cells": found.cells,
         "expected_kl": found.expected_kl,
+        "steps": [step.as_dict() for step in found.steps],
         "tables": [table.__dict__ for table in found.tables],
         "alternatives": found.alternatives,
         "best": found.best,
         "theorem2": found.theorem2,
         "raw_dirichlet": found.raw_dirichlet,
+        "on_a_public_stand_in": None if lost is None else lost.__dict__,
     }
     return data if goal is None else data | {"goal": goal}
 
@@ -184,6 +195,47 @@ def _show(found: Forecast, goal: dict[str, Any] | None) -> None:
         ],
         note="noise: standard deviation at an empty cell, in records. KL: on a stand-in by Zipf's law, in nats" + more,
     )
+    if found.on_a_public_stand_in is not None:
+        _show_stand_in(found.on_a_public_stand_in)
+    if found.alternatives:
+        _show_rivals(found)
+    print_table(
+        "What the budget is spent on",
+        ["step", "times", "share"],
+        [
+            [f"{step.what} by {step.mechanism}", str(step.times), "–" if step.share is None else f"{step.share:.1%}"]
+            for step in found.steps
+        ],
+    )
+    if goal is not None:
+        print_table(
+            f"For an expected KL of {goal['target_kl']:g}",
+            ["", "smallest"],
+            [
+                ["ε, with this number of records", _or_none(goal["epsilon"], printed)],
+                ["number of records, with this budget", _or_none(goal["total"])],
+            ],
+            note="To about 3 %, with all bins released.",
+        )
+
+
+def _show_stand_in(found: StandInLoss) -> None:
+    rows = [
+        ["the fitted model", f"{found.log_loss:.4f} ± {found.error:.1g}"],
+        ["the populations themselves: no model is below", f"{found.best:.4f}"],
+    ]
+    if found.shares is not None:
+        rows.append(["knowing the shares of the classes only", f"{found.shares:.4f}"])
+    what = "whole records" if found.shares is None else found.of
+    print_table(
+        f"On a public stand-in: log-loss of {what}, in nats a record",
+        ["", "log-loss"],
+        rows,
+        note=f"Means of {found.fits} fits of {found.records:,} made-up records each, which say nothing of your data.",
+    )
+
+
+def _show_rivals(found: Forecast) -> None:
     rows = [
         [name + (" (least)" if name == found.best else ""), f"{loss:.4g}"] for name, loss in found.alternatives.items()
     ]
@@ -197,17 +249,7 @@ def _show(found: Forecast, goal: dict[str, Any] | None) -> None:
         rows,
         note="Means of a few simulated releases: a difference of a tenth may be chance.",
     )
-    if goal is not None:
-        print_table(
-            f"For an expected KL of {goal['target_kl']:g}",
-            ["", "smallest"],
-            [
-                ["ε, with this number of records", _or_none(goal["epsilon"])],
-                ["number of records, with this budget", _or_none(goal["total"])],
-            ],
-            note="To about 3 %, with all bins released.",
-        )
 
 
-def _or_none(value: float | None) -> str:
-    return "not reached" if value is None else f"{value:.4g}"
+def _or_none(value: float | None, text: Callable[[float], str] = "{:.4g}".format) -> str:
+    return "not reached" if value is None else text(value)

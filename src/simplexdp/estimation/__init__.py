@@ -1,7 +1,6 @@
 """From released values to probabilities with uncertainty, at no further budget."""
 
-from .conditional import ConditionalEstimate, estimate_conditional
-from .one_table import Method, estimate
+from .one_table import ConditionalEstimate, Method, check_method, estimate, estimate_conditional
 from .values import Estimate, IntervalKind, NoiseShape, NoisyCounts
 
 __all__ = [
@@ -11,6 +10,7 @@ __all__ = [
     "Method",
     "NoiseShape",
     "NoisyCounts",
+    "check_method",
     "estimate",
     "estimate_conditional",
 ]

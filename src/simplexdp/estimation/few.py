@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betainc, betaincc, gammainc, gammaincc, gammaln, xlogy
 
-from .likelihood import Likelihood, likelihood_of
-from .simple import projection
-from .values import FloatArray, NoisyCounts
+from .likelihood import SHAPES, Likelihood, likelihood_of, softmax
+from .values import FloatArray, NoisyCounts, projection
 
-SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
-"""Dirichlet-multinomial shapes k; ∞ is multinomial with equal probabilities."""
 LOG_SHAPE_SD = 2.0
 """Hyper-prior: ln k ~ N(0, (2 (1 − 1/d)²)²): around the flat prior, the closer the fewer cells can speak of k."""
 POISSON_WEIGHT, EQUAL_WEIGHT = 0.1, 0.05
@@ -179,12 +176,12 @@ def few_cells(noisy: NoisyCounts) -> tuple[FloatArray, FloatArray, FewPosterior]
     if models is None:
         return None
     noise = noisy.scale * noisy.size / max(noisy.likely_total, 1.0)
-    model = _normalised(models.log_evidence + np.log(model_weights(noisy.size, noise)))[0]
+    model = softmax(models.log_evidence + np.log(model_weights(noisy.size, noise)))[0]
     mean = model @ models.means
     variance = model @ models.squares - mean**2
     # Intervals must hold for any table: they have the widest prior, without the laws under which all cells are alike,
     # since those would be taken for true where they are true but for a little.
-    uneven = _normalised(models.log_evidence[:-2] + np.log(model_weights(noisy.size)[:-2]))[0]
+    uneven = softmax(models.log_evidence[:-2] + np.log(model_weights(noisy.size)[:-2]))[0]
     posterior = FewPosterior(lattice=models.lattice, weights=np.einsum("k,kij->ij", uneven, models.weights[:-1]))
     return mean, np.sqrt(np.maximum(variance, 0.0)), posterior
 
@@ -240,16 +237,8 @@ def _part(noise: float, none: float, all_of_it: float) -> float:
     return min(1.0, max(0.0, math.log(max(noise, 1e-12) / none) / math.log(all_of_it / none)))
 
 
-def _normalised(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    top = log_weights.max(axis=-1, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    weights = np.exp(log_weights - top)
-    sums = np.maximum(weights.sum(axis=-1, keepdims=True), 1e-300)
-    return weights / sums, (top + np.log(sums))[..., 0]
-
-
 def _independent(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
-    weights, log_sums = _normalised(log_joint)
+    weights, log_sums = softmax(log_joint)
     return weights, log_sums.sum(axis=1)
 
 
@@ -259,7 +248,7 @@ def _conditioned(log_joint: FloatArray, lattice: Lattice) -> tuple[FloatArray, F
     local = np.arange(points)
     target = lattice.steps - int(lattice.first.sum())
     tilt = _balance(log_joint, target)
-    weights, log_sums = _normalised(log_joint + tilt[:, None, None] * local)
+    weights, log_sums = softmax(log_joint + tilt[:, None, None] * local)
     log_evidence = log_sums.sum(axis=1) - tilt * target
     length = next_fast_len(cells * (points - 1) + 1, real=True)
     spectrum = rfft(weights, length, axis=2)
@@ -286,7 +275,7 @@ def _balance(log_joint: FloatArray, target: int) -> FloatArray:
     tilt = np.zeros(log_joint.shape[0])
     low, high = np.full_like(tilt, -np.inf), np.full_like(tilt, np.inf)
     for _ in range(40):
-        weights, _ = _normalised(log_joint + tilt[:, None, None] * local)
+        weights, _ = softmax(log_joint + tilt[:, None, None] * local)
         mean = weights @ local
         spread = np.maximum((weights @ local**2 - mean**2).sum(axis=1), 1e-6)
         gap = mean.sum(axis=1) - target

@@ -21,11 +21,21 @@ from scipy.special import expit
 
 from ..numerics.factors import Factor, eliminate, largest_table
 from .beta import Proportions, beta_posterior
-from .margins import half_raked, no_interaction, normalised
-from .neighbours import Places, said_by_neighbours
-from .network_rows import Mean, NoisyRows, Rows, learn_rows, row_priors
+from .network_rows import (
+    Mean,
+    NoisyRows,
+    Places,
+    Posteriors,
+    Rows,
+    half_raked,
+    learn_rows,
+    no_interaction,
+    normalised,
+    row_priors,
+    said_by_neighbours,
+)
+from .network_tables import OverlappingTables
 from .one_table import estimate
-from .overlapping import OverlappingTables
 from .values import FloatArray, NoisyCounts
 
 PAIR_UNIFORM_ODDS, CHAIN_UNIFORM_ODDS = 0.2, 0.03
@@ -38,6 +48,8 @@ UNIFORM_SHARE, UNIFORM_RECORDS = 0.02, 30
 common in some row, and few records do not say much of rare values."""
 ROW_FLOOR = 0.03
 """Added to every cell, in standard deviations of the noise: the grid of τ cannot tell 0 from very small."""
+UPSTREAM_FLOOR = 2e-6
+"""Added to every cell of a joint from above: no configuration is impossible."""
 UPSTREAM_CELLS = 1 << 22
 """The joint of a node's parents comes from the network above it when that takes no larger table."""
 
@@ -85,7 +97,7 @@ class _Above:
             joint = np.ones(1)
             for name in columns:
                 joint = np.outer(joint, self.marginals[name]).ravel()
-        return normalised(joint / joint.sum() + 2e-6)
+        return normalised(joint / joint.sum() + UPSTREAM_FLOOR)
 
     def _ancestors(self, columns: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
@@ -113,82 +125,101 @@ def estimate_network(
     known, above = OverlappingTables(tables), _Above()
     for node, parents in families:
         marginal = estimate(known.marginal([node])).probabilities[None]
-        table = _conditional(known, node, parents, marginal, above, places or {}) if parents else marginal[0]
+        table = _Family(known, node, parents, marginal, above, places or {}).table() if parents else marginal[0]
         above.add(node, parents, table, marginal[0])
     return above.tables
 
 
-def _conditional(
-    known: OverlappingTables,
-    node: str,
-    parents: tuple[str, ...],
-    marginal: FloatArray,
-    above: _Above,
-    places: Mapping[str, Places],
-) -> FloatArray:
-    cells = marginal.size
-    sizes = {parent: above.marginals[parent].size for parent in parents}
-    totals = _row_totals(known, parents, above.joint(parents))
-    priors = row_priors(cells)
-    even = (UNIFORM_SHARE * known.total + UNIFORM_RECORDS) / (known.total + UNIFORM_RECORDS)
+class _Family:
+    """A node with its parents: everything that its rows are learnt from."""
 
-    def level(columns: Sequence[str], *means: FloatArray, uniform: float = 0.0) -> Rows:
+    def __init__(
+        self,
+        known: OverlappingTables,
+        node: str,
+        parents: tuple[str, ...],
+        marginal: FloatArray,
+        above: _Above,
+        places: Mapping[str, Places],
+    ) -> None:
+        self._known, self._node, self._parents, self._marginal = known, node, parents, marginal
+        self._cells, self._places = marginal.size, places
+        self._sizes = {parent: above.marginals[parent].size for parent in parents}
+        self._totals = _row_totals(known, parents, above.joint(parents))
+        self._priors = row_priors(self._cells)
+        self._posteriors = Posteriors()
+        self._even = (UNIFORM_SHARE * known.total + UNIFORM_RECORDS) / (known.total + UNIFORM_RECORDS)
+        self._pairs = {parent: self._pair(parent) for parent in parents}
+        self._gain = {
+            p: self._pairs[p].log_evidence - _no_effect(known.rows([p], node), self._totals, p, marginal)
+            for p in parents
+        }
+
+    def table(self) -> FloatArray:
+        """P(node | parents).
+
+        No order of the parents is the right one: the mean of several estimates loses less than the one with the
+        highest evidence.
+        """
+        return np.asarray(np.mean([self._along(parent) for parent in self._parents], axis=0))
+
+    def _level(self, columns: Sequence[str], *means: FloatArray, uniform: float = 0.0) -> Rows:
         """Rows around these means, or around nothing at such odds."""
-        noisy = NoisyRows.of(known.rows(columns, node), *totals.over(columns))
+        cells, even = self._cells, self._even
+        noisy = NoisyRows.of(self._known.rows(columns, self._node), *self._totals.over(columns))
         around = [Mean(rows=(1 - even) * each + even / cells) for each in means]
-        axes = [places.get(name) for name in (*columns, node)]
-        smooth = said_by_neighbours(noisy.around(around[-1].rows), axes, [*(sizes[name] for name in columns), cells])
+        axes = [self._places.get(name) for name in (*columns, self._node)]
+        sizes = [*(self._sizes[name] for name in columns), cells]
+        smooth = said_by_neighbours(noisy.around(around[-1].rows), axes, sizes)
         if smooth is not None:
             around.append(Mean(rows=smooth))
         if uniform:
             around.append(Mean(rows=np.full_like(noisy.values, 1 / cells), odds=uniform))
-        return learn_rows(noisy, around, priors, ROW_FLOOR)
+        posteriors = self._posteriors.around(tuple(columns), noisy, [each.rows for each in around])
+        return learn_rows(noisy, around, posteriors, self._priors, ROW_FLOOR)
 
-    def pair(parent: str) -> Rows:
+    def _pair(self, parent: str) -> Rows:
         """Rows around the marginal, or around their own mean: one large row may make the marginal."""
 
         def around(mean: FloatArray) -> Rows:
-            return level([parent], np.repeat(mean, sizes[parent], axis=0), uniform=PAIR_UNIFORM_ODDS)
+            return self._level([parent], np.repeat(mean, self._sizes[parent], axis=0), uniform=PAIR_UNIFORM_ODDS)
 
-        count, _ = totals.over([parent])
-        weights = count / (count + cells * known.rows([parent], node).scale + cells)
-        rows = own = around(marginal)
+        cells, (count, _) = self._cells, self._totals.over([parent])
+        weights = count / (count + cells * self._known.rows([parent], self._node).scale + cells)
+        rows = own = around(self._marginal)
         for _ in range(OWN_MEAN_ROUNDS):
             own = around((weights @ own.values / weights.sum())[None])
         trust = float(expit(own.log_evidence - rows.log_evidence))
         mean = (1 - trust) * rows.values + trust * own.values
-        raked = half_raked(mean, count, [marginal], PAIR_RAKING_ROUNDS)
+        raked = half_raked(mean, count, [self._marginal], PAIR_RAKING_ROUNDS)
         return Rows(values=raked, log_evidence=max(rows.log_evidence, own.log_evidence))
 
-    pairs = {parent: pair(parent) for parent in parents}
-    gain = {p: pairs[p].log_evidence - _no_effect(known.rows([p], node), totals, p, marginal) for p in parents}
-
-    def along(first: str) -> FloatArray:
+    def _along(self, first: str) -> FloatArray:
         """All parents in a chain that begins with this one and goes on by evidence, axes in the order of the graph."""
-        chain, rows = [first], pairs[first].values
-        left = [parent for parent in parents if parent != first]
+        chain, rows = [first], self._pairs[first].values
+        left = [parent for parent in self._parents if parent != first]
         while left:
-            best: tuple[float, str, FloatArray] | None = None
-            for parent in left:
-                columns, base = [*chain, parent], np.repeat(rows, sizes[parent], axis=0)
-                count = totals.over(columns)[0].reshape(len(rows), sizes[parent])
-                together = no_interaction(rows, pairs[parent].values, marginal, count).reshape(-1, cells)
-                found = level(columns, base, together, uniform=CHAIN_UNIFORM_ODDS)
-                alone = level(columns, base).log_evidence if len(left) > 1 else 0.0  # the last one needs no score
-                score = found.log_evidence - alone + gain[parent]
-                if best is None or score > best[0]:
-                    margins = rows[:, None], pairs[parent].values[None]
-                    raked = half_raked(found.values.reshape(*count.shape, cells), count, margins, CHAIN_RAKING_ROUNDS)
-                    best = (score, parent, raked.reshape(-1, cells))
-            assert best is not None
-            _, parent, rows = best
+            _, parent, rows = max(
+                (self._longer(chain, rows, parent, scored=len(left) > 1) for parent in left), key=lambda each: each[0]
+            )
             chain.append(parent)
             left.remove(parent)
-        table = rows.reshape([*(sizes[parent] for parent in chain), cells])
-        return np.transpose(table, [*(chain.index(p) for p in parents), len(parents)])
+        table = rows.reshape([*(self._sizes[parent] for parent in chain), self._cells])
+        return np.transpose(table, [*(chain.index(p) for p in self._parents), len(self._parents)])
 
-    # No order is the right one: the mean of several estimates loses less than the one with the highest evidence.
-    return np.asarray(np.mean([along(parent) for parent in parents], axis=0))
+    def _longer(
+        self, chain: Sequence[str], rows: FloatArray, parent: str, *, scored: bool
+    ) -> tuple[float, str, FloatArray]:
+        """The chain with one more parent: its evidence, the parent and the rows; the last one needs no score."""
+        columns, base = [*chain, parent], np.repeat(rows, self._sizes[parent], axis=0)
+        pair = self._pairs[parent].values
+        count = self._totals.over(columns)[0].reshape(len(rows), self._sizes[parent])
+        together = no_interaction(rows, pair, self._marginal, count).reshape(-1, self._cells)
+        found = self._level(columns, base, together, uniform=CHAIN_UNIFORM_ODDS)
+        alone = self._level(columns, base).log_evidence if scored else 0.0
+        values = found.values.reshape(*count.shape, self._cells)
+        raked = half_raked(values, count, (rows[:, None], pair[None]), CHAIN_RAKING_ROUNDS)
+        return found.log_evidence - alone + self._gain[parent], parent, raked.reshape(-1, self._cells)
 
 
 def _no_effect(noisy: NoisyCounts, totals: _RowTotals, parent: str, marginal: FloatArray) -> float:

@@ -7,12 +7,85 @@ solution; prior widths are mixed by their evidence. Everything here is post-proc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from .strata import Strata, information
 from .values import FloatArray
+
+CLIP = 2.0
+"""Gradients are clipped at this many times their expected size, Hessians at this many times their expected trace."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """What a record's scores are made of, all released: log-ratios with and without the record itself.
+
+    Args:
+        start: ln π.
+        ratios: for each feature classes × values, ln θ/m.
+        without: the same with one record of that class and value taken out.
+        bias_scale: the unit of the biases, which makes their gradient as large as a feature's.
+        gradient_size: clip of the gradient.
+        hessian_trace: clip of the Hessian's trace.
+    """
+
+    start: FloatArray
+    ratios: tuple[FloatArray, ...]
+    without: tuple[FloatArray, ...]
+    bias_scale: float
+    gradient_size: float
+    hessian_trace: float
+
+    @classmethod
+    def of(cls, strata: Strata, classes: FloatArray, total: float) -> Scores:
+        """From the released tables."""
+        size = (classes * total)[:, None]
+        ratios, without = [], []
+        for conditional, marginal, reliable in zip(
+            strata.conditionals, strata.marginals, strata.reliability, strict=True
+        ):
+            left_out = (conditional * size - reliable) / np.maximum(size - 1, 1.0)
+            ratios.append(np.log(conditional / marginal))
+            without.append(np.log(np.maximum(left_out, 0.1 * conditional) / marginal))
+        amount = float(information(strata, classes).sum())
+        bias_scale = math.sqrt(amount / len(ratios) + 1e-12)
+        trace = amount + bias_scale**2 * (1 - float(classes @ classes))
+        return cls(
+            start=np.log(classes),
+            ratios=tuple(ratios),
+            without=tuple(without),
+            bias_scale=bias_scale,
+            gradient_size=CLIP * math.sqrt(trace),
+            hessian_trace=CLIP * trace,
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return len(self.ratios) + self.start.size
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Expansion:
+    """Where a round evaluates each record: released scores at earlier estimates.
+
+    Args:
+        scores: of the records.
+        weights: one for each feature.
+        biases: one for each class.
+        features: the columns of the scores.
+        target: the class column.
+    """
+
+    scores: Scores
+    weights: FloatArray
+    biases: FloatArray
+    features: tuple[str, ...]
+    target: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,116 +1,26 @@
-"""What goes into an estimate and what comes out: one interface for every mechanism."""
+"""What comes out of an estimate: probabilities, their uncertainty, and intervals of both kinds."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from functools import lru_cache
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.fft import irfft, next_fast_len
+from scipy.optimize import brentq
+from scipy.special import ndtri
 
-from ..budget import check_fraction, check_positive
+from ..budget import check_fraction
 from ..errors import InvalidArgument
-from ..mechanisms.balanced import BalancedLaplace
-from .balanced import balanced_reach
+from ..noisy import FloatArray, NoiseShape, NoisyCounts, hazard
 
-FloatArray = NDArray[np.float64]
-NoiseShape = Literal["normal", "laplace"]
 IntervalKind = Literal["posterior", "frequentist"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyCounts:
-    """A released table in count units: value = count + noise of mean 0, variance `variance + slope·count`.
-
-    | mechanism | values | variance | slope |
-    |---|---|---|---|
-    | Gaussian, discrete Gaussian | the noisy counts | σ² | 0 |
-    | Laplace, discrete Laplace of scale b | the noisy counts | 2b² | 0 |
-    | Dirichlet draw y, public total N | (y (rN + dα) − α)/r | α/r² | 1/r |
-    | Pólya (coin flips) X, c = (1−p)/p | (X/c − α)/r | (1 + 1/c) α/r² | (1 + 1/c)/r |
-
-    With a slope the noise is taken to be gamma-shaped, which is exact for the Dirichlet draw:
-    (value + variance/slope)/slope ~ Gamma((count + variance/slope)/slope). A discrete law has the same
-    likelihood at whole counts as the continuous one of the same σ or b, whose variance is meant here.
-
-    Args:
-        values: an unbiased estimate of each count; any shape.
-        variance: the noise variance at count 0.
-        slope: how fast the noise variance grows with the count.
-        total: the public number of records under replace-one; None under add-remove, where it is private
-            and only the released values may speak of it.
-        noise: "laplace" for two-sided exponential noise, "normal" for everything else.
-        balanced: whether Laplace noise is known to add up to zero. The likelihood is the same given the total; the
-            noise of a cell is smaller, which intervals and standard errors from the noise alone make use of.
-    """
-
-    values: FloatArray
-    variance: float
-    slope: float = 0.0
-    total: float | None = None
-    noise: NoiseShape = "normal"
-    balanced: bool = False
-
-    def __post_init__(self) -> None:
-        try:
-            values = np.array(self.values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgument("values", "an array of numbers") from None
-        if values.size == 0 or values.ndim == 0:
-            raise InvalidArgument("values", "an array with at least one cell")
-        if not np.all(np.isfinite(values)):
-            raise InvalidArgument("values", "finite in every cell")
-        values.flags.writeable = False
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "variance", check_positive("variance", self.variance))
-        if not (math.isfinite(self.slope) and self.slope >= 0):
-            raise InvalidArgument("slope", "a finite number, 0 or more", got=self.slope)
-        object.__setattr__(self, "slope", float(self.slope))
-        if self.noise not in get_args(NoiseShape):
-            raise InvalidArgument("noise", "'normal' or 'laplace'", got=self.noise)
-        if self.noise == "laplace" and self.slope > 0:
-            raise InvalidArgument("slope", "0 for Laplace noise", got=self.slope)
-        if self.balanced and (self.noise != "laplace" or self.total is None):
-            raise InvalidArgument("balanced", "False without Laplace noise and a public total", got=True)
-        if self.total is not None:
-            object.__setattr__(self, "total", check_positive("total", self.total))
-
-    @property
-    def size(self) -> int:
-        """How many cells."""
-        return int(self.values.size)
-
-    @property
-    def scale(self) -> float:
-        """The standard deviation of the noise in an empty cell."""
-        return math.sqrt(self.variance)
-
-    @property
-    def likely_total(self) -> float:
-        """The public total, or the truncated-normal mean around the sum of the values."""
-        if self.total is not None:
-            return self.total
-        deviation, mean = self.total_scale, float(self.values.sum())
-        return max(1.0, mean + deviation * float(_hazard(np.array([mean / deviation]))[0]))
-
-    @property
-    def total_scale(self) -> float:
-        """The standard deviation of the sum of the values."""
-        return math.sqrt(self.size * self.variance + self.slope * max(0.0, float(self.values.sum())))
-
-    def noise_variance(self, counts: FloatArray) -> FloatArray:
-        """The noise variance at the given counts (negative ones are taken as 0)."""
-        return self.variance + self.slope * np.maximum(counts, 0.0)
-
-    @property
-    def deviations(self) -> FloatArray:
-        """The standard deviation of the noise of each cell, flat, the values standing for the counts."""
-        if self.balanced:
-            law = BalancedLaplace(scale=self.scale / math.sqrt(2), cells=self.size)
-            return np.full(self.size, math.sqrt(law.noise_variance))
-        return np.sqrt(self.noise_variance(self.values.ravel()))
+_WIDE = 500.0
+"""Noise of a larger scale is looked at on a grid of this scale: its law is then that of a density."""
 
 
 class CellPosterior(Protocol):
@@ -130,6 +40,7 @@ class Estimate:
         name: the method.
         noisy: what it was computed from.
         posterior: of the counts, where the method has one.
+        possible: cells that a record can be in, if not all are; `noisy` and `posterior` are of these alone.
     """
 
     probabilities: FloatArray
@@ -137,6 +48,7 @@ class Estimate:
     name: str
     noisy: NoisyCounts = field(repr=False)
     posterior: CellPosterior | None = field(default=None, repr=False)
+    possible: NDArray[np.bool_] | None = field(default=None, repr=False)
 
     def intervals(self, level: float = 0.95, kind: IntervalKind | None = None) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of every probability f/N.
@@ -148,7 +60,7 @@ class Estimate:
         the gamma). Under add-remove the unknown total costs the frequentist kind a fifth of its error
         probability; the posterior kind takes the estimated total as it is.
         """
-        check_fraction("level", level)
+        level = check_fraction("level", level)
         if kind is None:
             kind = "frequentist" if self.posterior is None else "posterior"
         if kind == "posterior":
@@ -161,7 +73,11 @@ class Estimate:
             lower, upper = noise_intervals(self.noisy, level)
         else:
             raise InvalidArgument("kind", "'posterior' or 'frequentist'", got=kind)
-        shape = self.noisy.values.shape
+        shape = self.probabilities.shape
+        if self.possible is not None:
+            ends = np.zeros((2, *shape))
+            ends[0][self.possible], ends[1][self.possible] = lower, upper
+            lower, upper = ends[0].ravel(), ends[1].ravel()
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         return lower.reshape(shape), np.maximum(lower, upper).reshape(shape)
 
@@ -195,20 +111,109 @@ def _laplace_reach(values: FloatArray, b: float, error: float) -> float:
     return max(0.0, math.ceil(-b * (math.log(error / 2) + math.log1p(math.exp(-1 / b))) - 1))
 
 
-def _hazard(x: FloatArray) -> FloatArray:
-    """φ(x)/Φ(x), stable for very negative x."""
-    x = np.asarray(x, dtype=np.float64)
-    far = x < -20.0
-    near = np.where(far, 0.0, x)
-    density = np.exp(-0.5 * near * near) / math.sqrt(2 * math.pi)
-    tail = -x + np.where(far, -1.0, 0.0) / np.where(far, x, 1.0)  # Mills' ratio: φ/Φ ≈ −x − 1/x
-    return np.where(far, tail, density / ndtr(near))
-
-
 def truncated_normal_mean(mean: FloatArray, deviation: FloatArray | float) -> FloatArray:
     """The mean of a normal truncated to positive values: m + s φ(m/s)/Φ(m/s)."""
     x = np.asarray(mean / deviation, dtype=np.float64)
     far = x < -20.0
     near = np.where(far, 0.0, x)
-    safe = np.where(far, -1.0 / np.where(far, x, 1.0), near + _hazard(near))  # x + φ/Φ ≈ −1/x far below 0
+    safe = np.where(far, -1.0 / np.where(far, x, 1.0), near + hazard(near))  # x + φ/Φ ≈ −1/x far below 0
     return np.asarray(deviation * safe)
+
+
+@lru_cache(maxsize=256)
+def balanced_reach(scale: float, cells: int, error: float) -> float:
+    """About the smallest h, rounded up, for which Pr[|x₁| > h] ≤ error.
+
+    Pr[x₁ = k] ∝ e^{−|k|/b} · Pr[the noise of the other cells, independent, adds up to −k]; the second factor comes from
+    its characteristic function.
+
+    >>> balanced_reach(2.0, 2, 0.05)  # two cells: Pr[|x₁| > h] = 2 e^{−2(h+1)/b} / (1 + e^{−2/b})
+    3.0
+    """
+    step = max(1.0, scale / _WIDE)
+    b = scale / step
+    size = next_fast_len(2 * math.ceil(b * (40 + 8 * math.sqrt(cells)) + 20), real=True)
+    q = math.exp(-1 / b)
+    sines = np.sin(np.pi / size * np.arange(size // 2 + 1)) ** 2
+    transform = 1 / (1 + 4 * q / math.expm1(-1 / b) ** 2 * sines)
+    others = irfft(transform ** (cells - 1), size)[: size // 2]
+    masses = np.exp(-np.arange(size // 2) / b) * np.maximum(others, 0.0)
+    masses[1:] *= 2
+    beyond = np.cumsum(masses[::-1])[::-1] / masses.sum()  # Pr[|x₁| ≥ k]
+    first = int(np.argmax(beyond <= error))
+    return step * (first - 1 if step == 1 else first)
+
+
+# -- simple -----------------------------------------------------------------------------------------------------------
+#
+# Estimates that need no prior: the baselines of the literature, each at its best.
+
+TINY = 1e-6
+"""The paper's Gaussian and Laplace baselines clip noisy counts at this value."""
+
+
+def raw(noisy: NoisyCounts) -> FloatArray:
+    """The draw itself: ∝ value + α/r for a Dirichlet or Pólya release, otherwise the same as clip-tiny."""
+    pull = noisy.variance / noisy.slope if noisy.slope > 0 else 0.0
+    return np.maximum(noisy.values + pull, TINY)
+
+
+def clip(noisy: NoisyCounts) -> FloatArray:
+    """Clip at 0 and add half a standard deviation of the noise of an empty cell."""
+    return np.maximum(noisy.values, 0.0) + noisy.scale / 2
+
+
+def clip_tiny(noisy: NoisyCounts) -> FloatArray:
+    """Clip at 1e-6, as the paper does for its baselines."""
+    return np.maximum(noisy.values, TINY)
+
+
+def projection(noisy: NoisyCounts) -> FloatArray:
+    """The nearest point (Euclidean) of {f ≥ 0, Σf = N}; zeros become 1e-6 so that the KL stays finite."""
+    values, total = noisy.values.ravel(), noisy.likely_total
+    ordered = np.sort(values)[::-1]
+    excess = np.cumsum(ordered) - total
+    support = np.flatnonzero(ordered - excess / np.arange(1, values.size + 1) > 0)[-1]
+    shift = excess[support] / (support + 1)
+    return np.asarray(np.maximum(noisy.values - shift, TINY))
+
+
+def truncated_normal(noisy: NoisyCounts) -> FloatArray:
+    """Posterior mean under a flat prior on counts ≥ 0, values shifted alike so that the means add to N."""
+    deviation = np.sqrt(noisy.noise_variance(noisy.values))
+
+    def mean(shift: float) -> FloatArray:
+        return truncated_normal_mean(noisy.values - shift, deviation)
+
+    if noisy.total is None:
+        return np.maximum(mean(0.0), TINY)
+    total = noisy.total
+    low, high = -total / noisy.size, max(float(noisy.values.max()), 0.0) + noisy.scale  # doubling needs high > 0
+    while mean(low).sum() < total:  # each mean is at least value − shift, so this ends
+        low = 2 * low - noisy.scale
+    while mean(high).sum() > total:
+        high = 2 * high + noisy.scale
+    shift = brentq(lambda s: float(mean(s).sum()) - total, low, high, xtol=1e-9 * noisy.scale, rtol=1e-12)
+    return np.maximum(mean(shift), TINY)
+
+
+METHODS: dict[str, Callable[[NoisyCounts], FloatArray]] = {
+    "raw": raw,
+    "clip": clip,
+    "clip-tiny": clip_tiny,
+    "projection": projection,
+    "truncated-normal": truncated_normal,
+}
+"""Each gives positive counts up to a common factor."""
+
+
+__all__ = [
+    "CellPosterior",
+    "Estimate",
+    "FloatArray",
+    "IntervalKind",
+    "NoiseShape",
+    "NoisyCounts",
+    "noise_intervals",
+    "truncated_normal_mean",
+]

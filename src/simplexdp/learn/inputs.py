@@ -1,4 +1,4 @@
-"""Features and labels in whatever they come: as Arrow columns and positions among the declared classes."""
+"""Features and labels in whatever they come: as columns and positions among the declared classes, value by value."""
 
 from __future__ import annotations
 
@@ -12,14 +12,59 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, SourceError
+from ..private.counting.encode import plain
+from ..private.counting.frames import pandas_column
+from ..private.counting.source import engine_errors
 from ..schema import Categories, Schema
 
 
+def rows_of(X: Any) -> Any:
+    """Lists of rows as an array of objects: NumPy would look for one type, or one depth, that fits all records.
+
+    Raises:
+        ValueError: not two-dimensional. scikit-learn would say so too, and show the rows.
+    """
+    if isinstance(X, (list, tuple)):
+        rows = [_row(row) for row in X]
+        if not rows or len(set(map(len, rows))) > 1:
+            raise ValueError(_SHAPE.format("rows of different lengths" if rows else "no rows"))
+        array = np.empty((len(rows), len(rows[0])), dtype=object)
+        for place, row in enumerate(rows):
+            for feature, value in enumerate(row):
+                array[place, feature] = value
+        return array
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) != 2:
+        raise ValueError(_SHAPE.format(f"{len(shape)}D array"))
+    return X
+
+
+_SHAPE = (
+    "Expected 2D array, got {} instead. Reshape your data either using array.reshape(-1, 1) if your data has a single "
+    "feature or array.reshape(1, -1) if it contains a single sample."
+)
+
+
+def _row(row: Any) -> Sequence[Any]:
+    if isinstance(row, (list, tuple)):
+        return row
+    values = np.asarray(row, dtype=object) if hasattr(row, "__array__") else None
+    if values is None or values.ndim != 1:
+        raise ValueError(_SHAPE.format("1D array"))
+    return list(values)
+
+
 def plain_labels(y: Any) -> Any:
-    """Labels as an array, whatever frame they came in."""
+    """Labels as an array, whatever they came in; without a type of their own they stay objects."""
     if isinstance(y, (pa.Array, pa.ChunkedArray)):
-        return y.to_numpy(zero_copy_only=False) if isinstance(y, pa.Array) else y.to_numpy()
-    return y.to_numpy() if hasattr(y, "to_numpy") else y
+        y = y.to_pylist()
+    elif hasattr(y, "to_list") and not hasattr(y, "to_arrow") and isinstance(y.dtype, np.dtype):  # pandas, by dtype
+        return y.to_numpy()
+    elif hasattr(y, "to_list"):
+        y = y.to_list()
+    elif hasattr(y, "to_numpy"):
+        return y.to_numpy()
+    return np.array(y, dtype=object) if isinstance(y, (list, tuple)) else y
 
 
 def label_codes(labels: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -27,11 +72,10 @@ def label_codes(labels: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.
     order = np.argsort(values)
     ordered = values[order]
     if labels.dtype.kind in "OUS" or ordered.dtype.kind in "OUS":
-        labels, ordered = labels.astype(object), ordered.astype(object)
-        known = {value: i for i, value in enumerate(values)}
+        known = {plain(value): i for i, value in enumerate(values.tolist())}
         places = None
         with contextlib.suppress(TypeError):  # an error raised inside would carry the label with it
-            places = np.array([known.get(label, -1) for label in labels], dtype=np.intp)
+            places = np.array([known.get(plain(label), -1) for label in labels.tolist()], dtype=np.intp)
         if places is None or (places < 0).any():
             raise SourceError("y: some labels are not declared classes.")
         return order, places
@@ -79,29 +123,30 @@ def free_name(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def kind_at(columns: Sequence[Any] | None, index: int) -> str | None:
-    """The kind of a column, where columns are declared."""
-    return None if columns is None else columns[index].kind
+def feature_column(name: str, values: Any) -> Any:
+    """One column as an Arrow array of the type that it has, or as the Python objects that it holds.
 
-
-def arrow_column(name: str, values: Any, kind: str | None) -> Any:
-    """One column as an Arrow array. Objects become what the schema declares; without one, numbers if they can."""
+    Without a record pandas and NumPy make up a type, which says nothing.
+    """
     if hasattr(values, "to_arrow"):  # polars
+        if str(values.dtype) == "Object":
+            return values.to_list()
         found = values.to_arrow()
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    objects = getattr(values, "dtype", None) == np.dtype(object)
-    array = np.asarray(values) if objects else values
-    if objects and kind != "categories":
-        # Errors are raised outside of the handlers: those of NumPy and Arrow quote a value.
-        numbers = None
-        with contextlib.suppress(ValueError, TypeError):
-            numbers = np.asarray(array, dtype=np.float64)
-        if numbers is None and kind == "numeric":
-            raise SourceError(f"X: column {name!r} is declared numeric and holds something else.")
-        array = array if numbers is None else numbers
-    found = None
-    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        found = pa.array(array, from_pandas=array.dtype == np.dtype(object))
-    if found is None:
-        raise SourceError(f"X: column {name!r} has no Arrow type; a column holds one type only.")
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if len(values) == 0:
+        return []
+    if hasattr(values, "iloc"):
+        return pandas_column(name, values, "X")
+    array = np.asarray(values)
+    if array.dtype == np.dtype(object):
+        return array.tolist()
+    with engine_errors(f"X: column {name!r} has no Arrow type"):
+        return pa.array(array)
+
+
+def inferred(name: str, column: Any) -> Any:
+    """Objects as an Arrow array of the type they have in common: for domains taken from the rows, not private."""
+    if not isinstance(column, list):
+        return column
+    with engine_errors(f"X: column {name!r} has no Arrow type", "A column holds one type only."):
+        return pa.array(column, from_pandas=True)

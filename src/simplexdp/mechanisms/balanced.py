@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting.balanced import BalancedLaplaceTerm, no_loss, odds
+from ..accounting.discrete import BalancedLaplaceTerm, balanced_variance
 from ..accounting.loss import PrivacyLoss
-from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
-from ..errors import InvalidArgument
-from ..numerics.rounding import short_fraction
+from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole, convert
+from ..errors import Infeasible, InvalidArgument
+from ..noisy import FloatArray, NoiseLaw
+from ..numerics.printed import short_fraction
+from ..sampling import Entropy
 from ..sampling.discrete import MOST_CELLS, balanced_laplace
-from ..sampling.entropy import Entropy
-from .base import FloatArray, IntArray, TableMechanism, calibrate_upwards, noise_scale
+from .base import IntArray, Limits, TableMechanism, calibrate_upwards, check_sum, noise_scale, pure_scale
+from .noise import laplace_cell_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +39,17 @@ class BalancedLaplace(TableMechanism):
     """
 
     name: ClassVar[str] = "balanced-laplace"
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "scale": Limits(1e-3, 1e12, "scale"),
+        "cells": Limits(1, MOST_CELLS, "cells of the table"),
+    }
+    publishes_total: ClassVar[bool] = True
+    draws_alone: ClassVar[bool] = False
     scale: float
     cells: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
-        object.__setattr__(self, "cells", check_whole("cells", self.cells))
+        convert(self, scale=check_positive, cells=check_whole)
         if self.cells > MOST_CELLS:
             raise InvalidArgument(
                 "cells",
@@ -57,13 +64,19 @@ class BalancedLaplace(TableMechanism):
         return short_fraction(self.scale)
 
     @property
+    def drawn_with(self) -> Fraction:
+        """The scale."""
+        return self.rational_scale
+
+    @property
+    def law(self) -> NoiseLaw:
+        """2b²: given the total, the likelihood is that of independent Laplace noise."""
+        return NoiseLaw(noise="laplace", variance=2 * float(self.rational_scale) ** 2, balanced=True)
+
+    @property
     def noise_variance(self) -> float:
         """The variance of the noise of one cell, (d−1)/(d+1) · (sech²(1/b) + A_d)/tanh²(1/b)."""
-        inverse, d = float(1 / self.rational_scale), self.cells
-        if d == 1 or inverse > 300:
-            return 0.0
-        sum_ = 1 / math.cosh(inverse) ** 2 + odds(inverse, d, no_loss(inverse, d))
-        return (d - 1) / (d + 1) * sum_ / math.tanh(inverse) ** 2
+        return balanced_variance(self.rational_scale, self.cells)
 
     @property
     def equivalent_variance(self) -> float:
@@ -96,23 +109,56 @@ class BalancedLaplace(TableMechanism):
 
     def draws(self, counts: IntArray, times: int, entropy: Entropy) -> IntArray:
         """Several independent draws for the same counts, one a row: each is a release of its own."""
+        times = check_whole("times", times)
         if counts.size != self.cells:
             raise InvalidArgument("counts", f"of {self.cells} cells, as the noise was made for", got=counts.size)
         noise = balanced_laplace(times, self.cells, self.rational_scale, entropy)
         return counts + noise.reshape(times, *counts.shape)
 
-    def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
-        """The values themselves and 2b²: given the total, the likelihood is that of independent Laplace noise."""
-        return values.astype(np.float64), 2 * float(self.rational_scale) ** 2, 0.0
+    def check_values(self, values: NDArray[Any], total: float | None) -> None:
+        """Whole numbers that add up to the total, one for each cell."""
+        super().check_values(values, total)
+        if values.size != self.cells:
+            raise InvalidArgument("values", "of as many cells as the mechanism is for", got=values.size)
+        check_sum(self, values, total)
+
+    def worst_pair(self, neighbours: Neighbours, rows: int = 1) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Two cells of a table of this size that is otherwise empty."""
+        first, second = super().worst_pair(neighbours, rows)
+        empty = (0,) * (self.cells - 2)
+        return first + empty, second + empty
+
+    def cell_loss(self, values: NDArray[Any], rows: int = 1) -> FloatArray:
+        """That of independent noise of this scale: the last cell, which balances all, is another one."""
+        return laplace_cell_loss(values, rows, self.rational_scale)
+
+    @classmethod
+    def check_table(cls, *, total_is_public: bool, total: float | None, cells: int) -> None:  # noqa: ARG003
+        """It leaves the total as it is: only for a public total, and for tables that it is drawn for."""
+        if not total_is_public:
+            raise Infeasible(
+                "balanced Laplace noise publishes the total, so it needs a public one: replace-one with rows as the "
+                "unit. Use Laplace noise otherwise."
+            )
+        if cells > MOST_CELLS:
+            raise Infeasible(
+                f"balanced Laplace noise is drawn for up to {MOST_CELLS} cells. Use Laplace noise for larger tables: "
+                "it is hardly more there."
+            )
+
+    def at(self, variance: float, cells: int) -> BalancedLaplace:
+        """The one of the scale that independent Laplace noise of this variance has."""
+        return BalancedLaplace(scale=math.sqrt(variance / 2), cells=cells)
 
     @classmethod
     def calibrate(
         cls,
         budget: Budget,
         *,
-        cells: int,
         tables: int = 1,
         neighbours: Neighbours = "replace-one",
+        total: float | None = None,  # noqa: ARG003
+        cells: int | None = None,
         rows: int = 1,
     ) -> BalancedLaplace:
         """The smallest scale for which `tables` releases of tables with this many cells fit the budget.
@@ -120,7 +166,13 @@ class BalancedLaplace(TableMechanism):
         >>> print(BalancedLaplace.calibrate(Budget(epsilon=1.0, delta=1e-5), cells=2))
         BalancedLaplace(scale=1.99997, cells=2)
         """
-        tables, cells = check_whole("tables", tables), check_whole("cells", cells, at_least=2)
+        tables = check_whole("tables", tables)
+        if cells is None:
+            raise InvalidArgument("cells", "given", hint="The loss depends on how many cells the table has.")
+        cells = check_whole("cells", cells, at_least=2)
+        if budget.is_pure:
+            cls(scale=1.0, cells=cells).loss(neighbours, rows=rows)  # what it refuses, it refuses here too
+            return cls(scale=pure_scale(budget, 2 * tables), cells=cells)
         scale = calibrate_upwards(
             lambda b: tables * cls(scale=b, cells=cells).loss(neighbours, rows=rows),
             budget,

@@ -1,9 +1,13 @@
-"""Discrete Gaussian and Laplace noise on counts: the baselines, drawn and accounted exactly on the integers."""
+"""Discrete Gaussian and Laplace noise on counts: the baselines, drawn and accounted exactly on the integers.
+
+`NoNoise` publishes the exact counts, for comparison with private releases. Nothing made from it is private.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,19 +17,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..accounting.discrete import DiscreteGaussianTerm, DiscreteLaplaceTerm, RandomisedResponseTerm
 from ..accounting.loss import PrivacyLoss
-from ..accounting.person import RenyiOnly
-from ..accounting.smooth import GaussianTerm
-from ..accounting.terms import Term
-from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
+from ..accounting.smooth import GaussianTerm, vector_term
+from ..accounting.terms import RevealedTerm, Term
+from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole, convert
+from ..errors import Infeasible, InvalidArgument
+from ..noisy import FloatArray, NoiseLaw
+from ..numerics.printed import last_bit, short_fraction
 from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
-from ..numerics.rounding import last_bit, short_fraction
+from ..sampling import Entropy
 from ..sampling.discrete import discrete_gaussian, discrete_laplace
-from ..sampling.entropy import Entropy
-from .base import FloatArray, IntArray, TableMechanism, calibrate_upwards, noise_scale
-from .expected import Law, expected_kl
+from .base import (
+    IntArray,
+    Law,
+    Limits,
+    TableMechanism,
+    calibrate_upwards,
+    check_not_below_zero,
+    check_sum,
+    expected_kl,
+    no_pure_guarantee,
+    noise_scale,
+    pure_scale,
+)
 
 _LEAST_VARIANCE, _MOST_VARIANCE = Fraction(1, 100), Fraction(10**10)
-"""Between these the profile is computed on the lattice; beyond them the Rényi bound is used, which holds everywhere."""
+"""Between these the profile is computed on the lattice; above it is that of the Gaussian which dominates it, and below
+the Rényi bound is used, which holds everywhere."""
 
 
 def _root(variance: float) -> float:
@@ -43,10 +60,6 @@ def _two_cells(term: Term, neighbours: Neighbours) -> PrivacyLoss:
 
 class _IntegerNoise(TableMechanism):
     """Independent integer noise in every cell: what the two share."""
-
-    def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
-        """The values themselves, the variance of the continuous law with the same likelihood, and no slope."""
-        return values.astype(np.float64), self.continuous_variance, 0.0
 
     @property
     @abstractmethod
@@ -74,6 +87,12 @@ class _IntegerNoise(TableMechanism):
         """The law of the noise of one cell, as far as it matters."""
 
 
+def laplace_cell_loss(values: NDArray[Any], rows: int, scale: Fraction) -> FloatArray:
+    """ln of the density of Laplace noise around n rows over that around none: (|x| − |x − n|)/b."""
+    rows = check_whole("rows", rows)
+    return np.asarray((np.abs(values) - np.abs(values - rows)) / float(scale))
+
+
 def _normalised(x: FloatArray, logs: FloatArray) -> Law:
     weights = np.exp(logs - logs.max())
     return Law(values=x, probabilities=weights / weights.sum())
@@ -87,10 +106,11 @@ class Gaussian(_IntegerNoise):
     """
 
     name: ClassVar[str] = "gaussian"
+    limits: ClassVar[Mapping[str, Limits]] = {"sigma": Limits(0.125, 1e12, "standard deviation")}
     sigma: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+        convert(self, sigma=check_positive)
 
     @property
     def variance(self) -> Fraction:
@@ -98,9 +118,24 @@ class Gaussian(_IntegerNoise):
         return short_fraction(self.sigma**2)
 
     @property
+    def drawn_with(self) -> Fraction:
+        """The variance."""
+        return self.variance
+
+    @property
+    def precision(self) -> Fraction:
+        """1/σ² of what is drawn."""
+        return 1 / self.variance
+
+    @property
     def continuous_variance(self) -> float:
         """σ²."""
         return float(self.variance)
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Normal, of the continuous variance."""
+        return NoiseLaw(variance=self.continuous_variance)
 
     @property
     def noise_variance(self) -> float:
@@ -111,18 +146,29 @@ class Gaussian(_IntegerNoise):
         return float(law.probabilities @ law.values**2)
 
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
-        """Exact on the integers; for persons with several rows the Rényi bound λΔ²/2σ² with Δ² = m² a cell."""
-        if check_whole("rows", rows) == 1 and _LEAST_VARIANCE <= self.variance <= _MOST_VARIANCE:
+        """Exact on the integers; for persons with several rows that of a vector moved by Δ² = m² a cell."""
+        rows = check_whole("rows", rows)
+        if rows == 1 and _LEAST_VARIANCE <= self.variance <= _MOST_VARIANCE:
             return _two_cells(DiscreteGaussianTerm(variance=self.variance), neighbours)
-        return _two_cells(RenyiOnly(GaussianTerm(rows**2 / float(self.variance) * (1 + 1e-15))), neighbours)
+        return _two_cells(vector_term(rows**2, self.variance), neighbours)
 
     def continuous_loss(self, l2: float = math.sqrt(2), neighbours: Neighbours = "replace-one") -> PrivacyLoss:
         """The loss of continuous Gaussian noise on a query of this ℓ₂ sensitivity; not of what `release` draws."""
+        l2 = check_positive("l2", l2, rounded="up")
         return PrivacyLoss.of_term(GaussianTerm((l2 / self.sigma) ** 2), neighbours)
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
         """Counts plus noise, exact integers."""
         return counts + discrete_gaussian(counts.size, self.variance, entropy).reshape(counts.shape)
+
+    def cell_loss(self, values: NDArray[Any], rows: int = 1) -> FloatArray:
+        """n(2x − n)/2σ² for n rows."""
+        n = check_whole("rows", rows)
+        return np.asarray(n * (2 * values - n) / (2 * float(self.variance)))
+
+    def at(self, variance: float, cells: int) -> Gaussian:  # noqa: ARG002
+        """σ is the root."""
+        return Gaussian(sigma=math.sqrt(variance))
 
     def _noise(self) -> Law:
         variance = float(self.variance)
@@ -137,10 +183,13 @@ class Gaussian(_IntegerNoise):
         *,
         tables: int = 1,
         neighbours: Neighbours = "replace-one",
+        total: float | None = None,  # noqa: ARG003
+        cells: int | None = None,  # noqa: ARG003
         rows: int = 1,
     ) -> Gaussian:
         """The smallest σ for which `tables` releases fit the budget; the next smaller variance would exceed it."""
-        tables = check_whole("tables", tables)
+        tables, rows = check_whole("tables", tables), check_whole("rows", rows)
+        no_pure_guarantee(budget, "Gaussian noise")
         start = noise_scale(budget, tables) * rows / (math.sqrt(2) if neighbours == "add-remove" else 1.0)
 
         def excess(sigma: float) -> float:
@@ -160,10 +209,11 @@ class Laplace(_IntegerNoise):
     """
 
     name: ClassVar[str] = "laplace"
+    limits: ClassVar[Mapping[str, Limits]] = {"scale": Limits(1e-3, 1e12, "scale")}
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        convert(self, scale=check_positive)
 
     @property
     def rational_scale(self) -> Fraction:
@@ -171,9 +221,19 @@ class Laplace(_IntegerNoise):
         return short_fraction(self.scale)
 
     @property
+    def drawn_with(self) -> Fraction:
+        """The scale."""
+        return self.rational_scale
+
+    @property
     def continuous_variance(self) -> float:
         """2b²."""
         return 2 * float(self.rational_scale) ** 2
+
+    @property
+    def law(self) -> NoiseLaw:
+        """Two-sided exponential, of the continuous variance."""
+        return NoiseLaw(noise="laplace", variance=self.continuous_variance)
 
     @property
     def noise_variance(self) -> float:
@@ -183,16 +243,22 @@ class Laplace(_IntegerNoise):
 
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """Exact on the integers: a cell moved by one is randomised response with ε = 1/scale."""
-        if check_whole("rows", rows) == 1:
+        rows = check_whole("rows", rows)
+        if rows == 1:
             return _two_cells(DiscreteLaplaceTerm(scale=self.rational_scale), neighbours)
-        return _two_cells(
-            RandomisedResponseTerm(epsilon=math.nextafter(rows / float(self.rational_scale), math.inf)),
-            neighbours,
-        )
+        return _two_cells(RandomisedResponseTerm(epsilon=rows / self.rational_scale), neighbours)
 
     def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:
         """Counts plus noise, exact integers."""
         return counts + discrete_laplace(counts.size, self.rational_scale, entropy).reshape(counts.shape)
+
+    def cell_loss(self, values: NDArray[Any], rows: int = 1) -> FloatArray:
+        """(|x| − |x − n|)/b for n rows."""
+        return laplace_cell_loss(values, rows, self.rational_scale)
+
+    def at(self, variance: float, cells: int) -> Laplace:  # noqa: ARG002
+        """Of the continuous variance 2b²."""
+        return Laplace(scale=math.sqrt(variance / 2))
 
     def _noise(self) -> Law:
         scale = float(self.rational_scale)
@@ -207,13 +273,67 @@ class Laplace(_IntegerNoise):
         *,
         tables: int = 1,
         neighbours: Neighbours = "replace-one",
+        total: float | None = None,  # noqa: ARG003
+        cells: int | None = None,  # noqa: ARG003
         rows: int = 1,
     ) -> Laplace:
         """The smallest scale for which `tables` releases fit the budget."""
-        tables = check_whole("tables", tables)
+        tables, rows = check_whole("tables", tables), check_whole("rows", rows)
+        if budget.is_pure:
+            moved = 2 if check_neighbours(neighbours) == "replace-one" else 1
+            return cls(scale=pure_scale(budget, moved * rows * tables))
         scale = calibrate_upwards(
             lambda b: tables * cls(scale=b).loss(neighbours, rows=rows),
             budget,
             noise_scale(budget, tables) * rows,
         )
         return cls(scale=scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoNoise(TableMechanism):
+    """Publishes the counts as they are. Its loss is infinite and every draw says "not private"."""
+
+    name: ClassVar[str] = "none"
+    not_private: ClassVar[str] = "exact counts were published"
+
+    @property
+    def law(self) -> NoiseLaw:
+        """A variance too small to matter stands for none."""
+        return NoiseLaw(variance=1e-6)
+
+    def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:  # noqa: ARG002
+        """Infinite."""
+        return PrivacyLoss.of_term(RevealedTerm(), neighbours)
+
+    def draw(self, counts: IntArray, entropy: Entropy) -> IntArray:  # noqa: ARG002
+        """The counts."""
+        return counts.copy()
+
+    def check_values(self, values: NDArray[Any], total: float | None) -> None:
+        """Counts: whole numbers of at least 0 that add up to the total."""
+        super().check_values(values, total)
+        check_not_below_zero(self, values)
+        check_sum(self, values, total)
+
+    def cell_loss(self, values: NDArray[Any], rows: int = 1) -> FloatArray:  # noqa: ARG002
+        """None that is finite."""
+        raise InvalidArgument("mechanism", "one with noise", got=self.name, hint="Exact counts promise nothing.")
+
+    def at(self, variance: float, cells: int) -> NoNoise:  # noqa: ARG002
+        """Itself: there is no noise to choose."""
+        return self
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: Budget,  # noqa: ARG003
+        *,
+        tables: int = 1,  # noqa: ARG003
+        neighbours: Neighbours = "replace-one",  # noqa: ARG003
+        total: float | None = None,  # noqa: ARG003
+        cells: int | None = None,  # noqa: ARG003
+        rows: int = 1,  # noqa: ARG003
+    ) -> NoNoise:
+        """Refused: exact counts keep no budget."""
+        raise Infeasible("exact counts keep no budget: their loss is infinite")

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from ..accounting.discrete import NegativeBinomialTerm
 from ..accounting.loss import PrivacyLoss
-from ..accounting.person import RenyiOnly
-from ..accounting.smooth import GammaTerm
-from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
-from ..errors import InvalidArgument
-from ..numerics.roots import smallest_integer_that_fits
-from ..sampling.entropy import Entropy
+from ..accounting.smooth import GammaTerm, gaussian_delta
+from ..accounting.terms import RenyiOnly
+from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole, convert
+from ..errors import InvalidArgument, discreet
+from ..noisy import FloatArray, NoiseLaw
+from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
+from ..sampling import Entropy
 from ..sampling.polya import negative_binomial
-from .base import Draw, FloatArray, IntArray, Parametrised, noise_scale, release_counts
-from .expected import Law, expected_kl
+from .base import (
+    Draw,
+    IntArray,
+    Law,
+    Limits,
+    TableMechanism,
+    check_not_below_zero,
+    expected_kl,
+    no_pure_guarantee,
+    noise_scale,
+    release_counts,
+)
 
 MOST_FLIPS = 1 << 17
 """Coin flips a cell that choosing r may cost; an r given by the caller is not limited."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Polya(Parametrised):
+class Polya(TableMechanism):
     """For each cell the number of tails before the (r·count + α)-th head of a coin with heads probability 2^-flips.
 
     Given its total the release is a Pólya urn: records drawn from a Dirichlet(r f + α) draw. Accounted on its own
@@ -34,13 +47,17 @@ class Polya(Parametrised):
     """
 
     name: ClassVar[str] = "polya"
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "r": Limits(1e-9, 1e12, "multiplier of the counts"),
+        "alpha": Limits(1e-9, 1e15, "prior of each cell"),
+        "flips": Limits(1, 16, "heads have probability 2^-flips"),
+    }
     r: int
     alpha: int
     flips: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("r", "alpha", "flips"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        convert(self, r=check_whole, alpha=check_whole, flips=check_whole)
 
     @property
     def odds(self) -> int:
@@ -57,10 +74,15 @@ class Polya(Parametrised):
         """How the noise variance grows with the count, (1 + 1/c)/r."""
         return (1 + 1 / self.odds) / self.r
 
+    @property
+    def law(self) -> NoiseLaw:
+        """Gamma-shaped; nearly normal."""
+        return NoiseLaw(variance=self.variance, slope=self.slope)
+
     def loss(self, neighbours: Neighbours = "replace-one", *, rows: int = 1) -> PrivacyLoss:
         """The exact loss of one table on its lattice; persons with several rows through the gamma curve above it."""
-        high, low = self.alpha + self.r, self.alpha
-        if check_whole("rows", rows) == 1:
+        high, low, rows = self.alpha + self.r, self.alpha, check_whole("rows", rows)
+        if rows == 1:
             remove: Any = ((NegativeBinomialTerm(shape_p=high, shape_q=low, flips=self.flips), 1),)
             add: Any = ((NegativeBinomialTerm(shape_p=low, shape_q=high, flips=self.flips), 1),)
         else:
@@ -83,6 +105,7 @@ class Polya(Parametrised):
         upper = None if most is None else self.r * check_whole("most", most, at_least=0) + self.alpha
         return negative_binomial(self.r * counts + self.alpha, self.flips, entropy, upper=upper)
 
+    @discreet
     def release(
         self,
         counts: ArrayLike,
@@ -99,6 +122,20 @@ class Polya(Parametrised):
     def unbiased(self, values: NDArray[Any], total: float | None) -> tuple[FloatArray, float, float]:  # noqa: ARG002
         """(X/c − α)/r, its variance at an empty cell and the slope; the total is not needed."""
         return (values / self.odds - self.alpha) / self.r, self.variance, self.slope
+
+    def check_values(self, values: NDArray[Any], total: float | None) -> None:
+        """Whole numbers of at least 0."""
+        super().check_values(values, total)
+        check_not_below_zero(self, values)
+
+    def cell_loss(self, values: NDArray[Any], rows: int = 1) -> FloatArray:
+        """ln Γ(x + α + nr)/Γ(x + α) for n rows."""
+        rows = check_whole("rows", rows)
+        return np.asarray(gammaln(values + self.alpha + rows * self.r) - gammaln(values + self.alpha))
+
+    def at(self, variance: float, cells: int) -> Polya:  # noqa: ARG002
+        """Of the same r, with one coin flip a head."""
+        return Polya(r=self.r, alpha=max(1, math.ceil(variance * self.r**2 / 2)))
 
     def expected_kl(self, counts: ArrayLike, *, constant: float | None = None) -> float:
         """E KL(f/N ‖ q) of q ∝ max(estimate, 0) + constant; half a standard deviation by default. Not private."""
@@ -131,7 +168,10 @@ class Polya(Parametrised):
         A larger r lowers the noise that grows with the count but costs more coin flips: r is the smallest for which
         that noise is below 3 % at the public average count, within the limit of MOST_FLIPS a cell.
         """
-        tables, flips = check_whole("tables", tables), check_whole("flips", flips)
+        tables, flips, rows = check_whole("tables", tables), check_whole("flips", flips), check_whole("rows", rows)
+        no_pure_guarantee(budget, "Pólya noise")
+        total = None if total is None else check_positive("total", total)
+        cells = None if cells is None else check_whole("cells", cells)
         if r is None:
             r = _choose_r(noise_scale(budget, tables) * rows, flips, total, cells)
         r = check_whole("r", r)
@@ -140,11 +180,25 @@ class Polya(Parametrised):
             return (tables * cls(r=r, alpha=alpha, flips=flips).loss(neighbours, rows=rows)).excess(budget)
 
         odds = 2**flips - 1
-        sigma = noise_scale(budget, tables) * rows
+        sigma = _gaussian_scale(budget, tables) * rows
         if neighbours == "add-remove":
             sigma /= math.sqrt(2)
         start = math.ceil(r * r * sigma**2 * odds / (odds + 1))
         return cls(r=r, alpha=smallest_integer_that_fits(excess, start), flips=flips)
+
+
+def _gaussian_scale(budget: Budget, tables: int) -> float:
+    """The standard deviation that continuous Gaussian noise would need: within a per cent a start for any noise."""
+    rough = noise_scale(budget, tables)
+    if budget.delta is None:
+        return rough
+
+    def excess(variance: float) -> float:
+        delta = gaussian_delta(budget.epsilon, 2 * tables / variance).upper
+        return math.log(max(delta, 1e-300) / budget.delta)  # type: ignore[operator]  # not None, see above
+
+    found = math.sqrt(smallest_that_fits(excess, rough**2, rtol=1e-4))
+    return found if math.isfinite(found) else rough
 
 
 def _choose_r(sigma: float, flips: int, total: float | None, cells: int | None) -> int:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import FormatError, SimplexDPError
+from ..mechanisms import steps, table_mechanisms
 
 VERSION = 1
 MAX_BYTES = 1 << 31
@@ -172,3 +178,150 @@ class Document:
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read a document."""
         return cls.from_body(open_document(path, cls.kind)[1])
+
+
+# -- published --------------------------------------------------------------------------------------------------------
+#
+# Parts of the published JSON Schemas of files, from which each model makes that of its body.
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NUMBERS = {"type": "array", "items": {"type": "number"}}
+PACKED_FROM = 100_000
+"""Cells from which on the values of a table are packed."""
+_DTYPES = ("int8", "int16", "int32", "int64", "float64")
+PACKED = {
+    "type": "object",
+    "properties": {"dtype": {"enum": list(_DTYPES)}, "zlib": {"type": "string"}},
+    "required": ["dtype", "zlib"],
+    "additionalProperties": False,
+    "description": "little-endian numbers in C order, compressed by zlib, in base64",
+}
+
+
+def packed(values: NDArray[Any]) -> list[Any] | dict[str, str]:
+    """Numbers as a list, or packed where they are many: the smallest type that holds all, exactly.
+
+    >>> unpacked(packed(np.arange(PACKED_FROM)), PACKED_FROM)[-3:]
+    array([99997, 99998, 99999])
+    """
+    if values.size < PACKED_FROM:
+        return values.ravel().tolist()
+    if values.dtype.kind in "iu":
+        low, high = int(values.min()), int(values.max())
+        small = next(name for name in _DTYPES if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
+    else:
+        small = "float64"
+    raw = np.ascontiguousarray(values, np.dtype(small).newbyteorder("<")).tobytes()
+    return {"dtype": small, "zlib": base64.b64encode(zlib.compress(raw, 6)).decode()}
+
+
+def unpacked(found: Any, cells: int) -> NDArray[Any]:
+    """What `packed` wrote, of so many numbers: more than these are not made, whatever the text holds."""
+    if not isinstance(found, dict):
+        return np.array(found)
+    if set(found) != {"dtype", "zlib"} or found["dtype"] not in _DTYPES or not isinstance(found["zlib"], str):
+        raise TypeError
+    kind = np.dtype(found["dtype"]).newbyteorder("<")
+    try:
+        raw = base64.b64decode(found["zlib"], validate=True)
+        reader = zlib.decompressobj()
+        plain = reader.decompress(raw, cells * kind.itemsize + 1)
+    except (ValueError, zlib.error):
+        raise ValueError("packed values that are damaged") from None
+    if len(plain) != cells * kind.itemsize or not reader.eof:
+        raise ValueError("packed values of another number")
+    values = np.frombuffer(plain, kind).astype(np.float64 if found["dtype"] == "float64" else np.int64)
+    if not np.isfinite(values).all():
+        raise ValueError("packed values that are no numbers")
+    return values
+
+
+TEXTS = {"type": "array", "items": {"type": "string"}}
+SCHEMA = {"$ref": "#/$defs/schema"}
+"""Columns as in a schema file."""
+
+
+def object_schema(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    """An object with these fields and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def _mechanism(names: Iterable[str], parameter: str | list[str]) -> dict[str, Any]:
+    return object_schema(
+        {
+            "name": {"enum": list(names)},
+            "parameters": {"type": "object", "additionalProperties": {"type": parameter}},
+        }
+    )
+
+
+def _table() -> dict[str, Any]:
+    return _mechanism(table_mechanisms(), "number")
+
+
+def guarantee_schema() -> dict[str, Any]:
+    """Of the guarantee of a release or model."""
+    after_tables = _mechanism(steps(), ["number", "string"])
+    return object_schema(
+        {
+            "mechanisms": {
+                "type": "array",
+                "items": {"oneOf": [_table(), after_tables]},
+                "description": "one for each table released together, then those that follow the tables",
+            },
+            "neighbours": {"enum": ["replace-one", "add-remove"]},
+            "unit": {"enum": ["row", "person"]},
+            "rows": {"type": "integer", "minimum": 1, "description": "rows that one unit may have"},
+            "pure": {**NUMBERS, "description": "ε of pure-DP steps before the tables"},
+            "budget": {
+                "oneOf": [
+                    {"type": "null"},
+                    object_schema(
+                        {
+                            "epsilon": {"type": "number", "exclusiveMinimum": 0},
+                            "delta": {"type": ["number", "null"]},
+                            "order": {"type": ["number", "null"]},
+                        }
+                    ),
+                ]
+            },
+            "left_out": {
+                **TEXTS,
+                "description": "steps that public facts ruled out; left out is the same as empty",
+            },
+        },
+        optional=("left_out",),
+    )
+
+
+def release_schema(guarantee_is_shared: bool = False) -> dict[str, Any]:
+    """Of a release, alone or inside a model that has the guarantee of all its releases."""
+    properties = {
+        "columns": TEXTS,
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+        "values": {
+            "oneOf": [NUMBERS, PACKED],
+            "description": "what was drawn, in C order; whole numbers unless a Dirichlet draw",
+        },
+        "mechanism": _table(),
+        "guarantee": guarantee_schema(),
+        "total": {"type": ["number", "null"], "description": "the number of records where it is public"},
+        "schema": {"oneOf": [{"type": "null"}, SCHEMA]},
+        "method": {"type": "string"},
+        "entropy": {"enum": ["operating-system", "seeded"]},
+        "not_private": {**TEXTS, "description": "reasons why no promise is made; empty when it is"},
+        "declarations": {
+            **TEXTS,
+            "description": "what the curator declared of the rows; left out is the same as empty",
+        },
+        "created": {"type": "string"},
+        "software": {"type": "string"},
+    }
+    if guarantee_is_shared:
+        del properties["guarantee"]
+    return object_schema(properties, optional=("declarations",))

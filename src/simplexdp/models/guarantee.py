@@ -7,18 +7,29 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, get_args
 
 from ..accounting import PrivacyLoss
 from ..accounting.discrete import RandomisedResponseTerm
-from ..budget import Budget, Neighbours, check_neighbours, check_whole
+from ..budget import (
+    Budget,
+    Neighbours,
+    UnitKind,
+    check_delta,
+    check_neighbours,
+    check_order,
+    check_positive,
+    check_whole,
+    convert,
+)
 from ..errors import FormatError, InvalidArgument
-from ..mechanisms.balanced import BalancedLaplace
-from ..mechanisms.base import Mechanism
-from ..mechanisms.noise import Gaussian
-from ..mechanisms.registry import mechanism_from
-from ..mechanisms.sums import GaussianTables, NoisySum
-from ..tables import Unit
+from ..mechanisms import step_from
+from ..mechanisms.base import Parametrised, TableMechanism
+from ..mechanisms.sums import Step
+from ..numerics.printed import exact, printed
+
+_ARITHMETIC = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,26 +43,30 @@ class Guarantee:
         rows: how many rows one unit may have.
         pure: ε of pure-DP steps outside the tables, such as private quantiles.
         budget: what was asked for, where it is known.
+        left_out: steps that public facts ruled out, in words.
     """
 
-    mechanisms: tuple[Mechanism, ...]
+    mechanisms: tuple[Parametrised, ...]
     neighbours: Neighbours = "replace-one"
-    unit: Unit = "row"
+    unit: UnitKind = "row"
     rows: int = 1
     pure: tuple[float, ...] = ()
     budget: Budget | None = None
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        if self.unit not in get_args(Unit):
+        if self.unit not in get_args(UnitKind):
             raise InvalidArgument("unit", "'row' or 'person'", got=self.unit)
-        if check_whole("rows", self.rows) > 1 and self.unit == "row":
+        convert(self, rows=check_whole, pure=_pure, left_out=_texts)
+        if self.rows > 1 and self.unit == "row":
             raise InvalidArgument("rows", "1 where the unit is the row", got=self.rows)
-        if not self.total_is_public and any(isinstance(mechanism, BalancedLaplace) for mechanism in self.mechanisms):
+        tells = [m for m in self.mechanisms if isinstance(m, TableMechanism) and m.publishes_total]
+        if tells and not self.total_is_public:
             raise InvalidArgument(
                 "mechanisms",
-                "without balanced noise where the total is not public",
-                hint="Balanced noise publishes the total. Use Laplace noise for add-remove and for persons.",
+                f"without the {tells[0].name} mechanism where the total is not public",
+                hint="It publishes the total. Use Laplace noise for add-remove and for persons.",
             )
 
     @property
@@ -64,20 +79,18 @@ class Guarantee:
             total = total + pure_loss(epsilon, self.neighbours)
         return total
 
-    def covers(self, mechanisms: Sequence[Mechanism]) -> bool:
+    def covers(self, mechanisms: Sequence[TableMechanism]) -> bool:
         """Whether releases by these mechanisms, all from the same data, are what this guarantee paid for.
 
         Each must be one of the table mechanisms, used once; the tables of a second look share one precision.
         """
-        left = Counter(m for m in self.mechanisms if not isinstance(m, NoisySum | GaussianTables))
-        looks = sum((1 / Fraction(m.sigma) ** 2 for m in self.mechanisms if isinstance(m, GaussianTables)), Fraction(0))
+        left = Counter(m for m in self.mechanisms if isinstance(m, TableMechanism))
+        shared = sum((m.precision for m in self.mechanisms if isinstance(m, Step)), Fraction(0))
         for mechanism in mechanisms:
             if left[mechanism] > 0:
                 left[mechanism] -= 1
-            elif isinstance(mechanism, Gaussian):
-                looks -= 1 / mechanism.variance
-                if looks < 0:
-                    return False
+            elif 0 < mechanism.precision <= shared:
+                shared -= mechanism.precision
             else:
                 return False
         return True
@@ -92,7 +105,7 @@ class Guarantee:
 
         The search for ε ends a little above it, and what was asked for would look overspent.
         """
-        loss, asked = self.loss, self.budget
+        loss, asked, delta = self.loss, self.budget, check_delta("delta", delta)
         found = loss.epsilon(delta)
         if asked is not None and asked.delta == delta and loss.fits(asked):
             return min(found, asked.epsilon)
@@ -102,10 +115,13 @@ class Guarantee:
         self, deltas: Sequence[float] = (1e-5, 1e-6, 1e-9), orders: Sequence[float] = (2, 5, 20)
     ) -> dict[str, Any]:
         """The guarantee as numbers: ε at several δ, Rényi ε at several orders; null where there is none."""
-        loss = self.loss
+        loss, deltas = self.loss, [check_delta("deltas", delta) for delta in deltas]
+        orders = [check_order(order) for order in orders]
+        if self.budget is not None and self.budget.is_pure:
+            deltas = [0.0, *(delta for delta in deltas if delta)]
         return {
-            "epsilon_at_delta": {f"{delta:g}": _finite(self.epsilon(delta)) for delta in deltas},
-            "renyi_epsilon_at_order": {f"{order:g}": _finite(loss.rdp(order)) for order in orders},
+            "epsilon_at_delta": {printed(delta): _finite(self.epsilon(delta)) for delta in deltas},
+            "renyi_epsilon_at_order": {exact(order): _finite(loss.rdp(order)) for order in orders},
         }
 
     def to_body(self) -> dict[str, Any]:
@@ -119,6 +135,7 @@ class Guarantee:
             "budget": None
             if self.budget is None
             else {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "order": self.budget.order},
+            **({"left_out": list(self.left_out)} if self.left_out else {}),
         }
 
     @classmethod
@@ -126,25 +143,42 @@ class Guarantee:
         """The inverse of `to_body`."""
         try:
             return cls(
-                mechanisms=tuple(_mechanism(m["name"], m["parameters"]) for m in body["mechanisms"]),
+                mechanisms=tuple(step_from(m["name"], m["parameters"]) for m in body["mechanisms"]),
                 neighbours=check_neighbours(body["neighbours"]),
                 unit=body["unit"],
                 rows=body["rows"],
-                pure=tuple(float(epsilon) for epsilon in body["pure"]),
+                pure=tuple(body["pure"]),
                 budget=None if body["budget"] is None else Budget(**body["budget"]),
+                left_out=tuple(body.get("left_out", ())),
             )
         except (KeyError, TypeError, AttributeError):
             raise FormatError("the guarantee of the document is incomplete") from None
 
 
-def _mechanism(name: str, parameters: dict[str, Any]) -> Mechanism:
-    if name == "noisy-sum":
-        return NoisySum(**parameters)
-    return GaussianTables(**parameters) if name == "gaussian-tables" else mechanism_from(name, parameters)
+@lru_cache(maxsize=16)
+def overspent(guarantee: Guarantee) -> bool:
+    """Whether more is spent than the budget that is stated, by more than the arithmetic of two machines may differ.
+
+    Exact counts have no budget to keep, and their own mark.
+    """
+    if guarantee.budget is None or any(mechanism.not_private for mechanism in guarantee.mechanisms):
+        return False
+    return guarantee.loss.excess(guarantee.budget) > _ARITHMETIC
+
+
+def _pure(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(check_positive(name, epsilon, rounded="up") for epsilon in values)
+
+
+def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(text, str) and text for text in values):
+        raise InvalidArgument(name, "a sequence of texts")
+    return tuple(values)
 
 
 def pure_loss(epsilon: float, neighbours: Neighbours) -> PrivacyLoss:
     """Any ε-DP step: randomised response with that ε dominates it in both directions."""
+    epsilon = check_positive("epsilon", epsilon, rounded="up")
     return PrivacyLoss.of_term(RandomisedResponseTerm(epsilon=epsilon), neighbours)
 
 

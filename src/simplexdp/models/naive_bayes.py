@@ -1,9 +1,9 @@
-"""Naive Bayes from releases: class probabilities, conditional tables and a temperature, nothing private in it."""
+"""Naive Bayes from releases."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,22 +11,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidArgument
+from ..budget import check_whole
+from ..errors import InvalidArgument, discreet
 from ..estimation import Method, NoisyCounts, estimate
-from ..estimation.classes import class_estimate, pooled
-from ..estimation.strata import Strata, estimate_strata, temperature
+from ..estimation.strata import Strata, class_estimate, estimate_strata, pooled, temperature
+from ..mechanisms.sums import Step
+from ..numerics import as_array
+from ..numerics.lookup import Lookup, log_shares
 from ..schema import Column, Schema, cell_map
-from .certificate import Certificate, certify
-from .codes import cell_order
-from .document import Document, reading_body
-from .guarantee import Guarantee
-from .lookup import Lookup, log_shares
+from .document import NUMBERS, SCHEMA, object_schema, reading_body, release_schema
+from .model import ModelOfReleases, Predictor, cell_order
+from .records import IntArray, RowDraws, draw_cells, draw_given, possible_records, possible_shares
 from .release import Release
+from .sections import Bars, Section, Table, View, conditional_section, mutual_information, nats
 
 FloatArray = NDArray[np.float64]
-
-BLOCK = 1 << 13
-"""Rows predicted at once: what they need stays in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,8 +53,70 @@ class Tables:
         return cls(classes=found.probabilities, total=total, strata=strata)
 
 
+def simple_tables(
+    features: Sequence[Release], alone: Sequence[Release], method: Method
+) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+    """Class probabilities and conditionals by a method that takes each table alone."""
+    if all(_raw_draw(release, method) for release in features):
+        joints = [release.values for release in features]
+    else:
+        joints = [estimate(table, method).probabilities for table in _by_feature(features).values()]
+    return _simple_classes(features, alone, method), tuple((joint / joint.sum(axis=0)).T.copy() for joint in joints)
+
+
+def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:
+    """What was released of each feature's table, several looks as one."""
+    looks: dict[str, list[NoisyCounts]] = {}
+    for release in releases:
+        if len(release.columns) == 2:
+            looks.setdefault(release.columns[0], []).append(release.noisy)
+    return {name: pooled(found) for name, found in looks.items()}
+
+
+def _order(feature: str, releases: Sequence[Release]) -> NDArray[np.intp] | None:
+    """The order of the feature's cells, where its values have one."""
+    schema = next(release.schema for release in releases if release.columns[0] == feature)
+    return None if schema is None else cell_order(schema[feature])
+
+
+def _places(feature: str, releases: Sequence[Release], schema: Schema) -> NDArray[np.intp] | None:
+    """For each declared cell of a feature the released one that it is part of; None where they are the same."""
+    released = next(release.schema for release in releases if release.columns[0] == feature)
+    if released is None or released[feature] == schema[feature]:
+        return None
+    found = cell_map(schema[feature], released[feature])
+    if found is None:
+        raise InvalidArgument("releases", f"over the declared cells of {feature!r}, or over merged bins of it")
+    return np.array(found, dtype=np.intp)
+
+
+def _simple_classes(features: Sequence[Release], alone: Sequence[Release], method: Method) -> FloatArray:
+    """Class probabilities without a prior: from the class table if there is one, else from all tables together."""
+    draws = list(alone) or list(features)
+    if all(_raw_draw(release, method) for release in draws):
+        # Each table's class marginal is a draw of its own; the one with the fewest cells has the smallest prior.
+        smallest = min(draws, key=lambda release: release.values.size)
+        return np.asarray(smallest.values.reshape(-1, smallest.values.shape[-1]).sum(axis=0))
+    if alone:
+        return class_estimate([], [release.noisy for release in alone], method).probabilities
+    return class_estimate(list(_by_feature(features).values()), method=method).probabilities
+
+
+def _raw_draw(release: Release, method: Method) -> bool:
+    """Whether the published values are shares already, as a Dirichlet draw's are."""
+    return method == "raw" and release.mechanism.draws_shares
+
+
+# -- model ------------------------------------------------------------------------------------------------------------
+#
+# Naive Bayes from releases: class probabilities, conditional tables and a temperature, nothing private in it.
+
+BLOCK = 1 << 13
+"""Rows predicted at once: what they need stays in the cache."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NaiveBayesModel(Document):
+class NaiveBayesModel(ModelOfReleases, Predictor):
     """ln P(class | x) = ln π_class + bias_class + Σ_k w_k ln θ_k,class(x_k) + constant.
 
     Everything in it follows from the releases, so predicting, sampling and publishing cost no further budget. The
@@ -88,10 +149,7 @@ class NaiveBayesModel(Document):
         tables = {r.columns[0]: r for r in self.releases if len(r.columns) == 2}
         if not tables or any(r.columns[-1] != self.target for r in self.releases):
             raise InvalidArgument("releases", f"tables of one feature and {self.target!r}, in this order")
-        if any(r.guarantee != self.releases[0].guarantee for r in self.releases):
-            raise InvalidArgument("releases", "made together, under one guarantee")
-        if self.releases and not self.releases[0].guarantee.covers([release.mechanism for release in self.releases]):
-            raise InvalidArgument("releases", "those that the guarantee paid for, and no others")
+        super().__post_init__()
         _check_columns(self.releases)
         classes = next(iter(tables.values())).values.shape[-1]
         cells = {name: r.values.shape[0] for name, r in tables.items()}
@@ -109,6 +167,9 @@ class NaiveBayesModel(Document):
             raise InvalidArgument("conditionals", "classes × values for each released table")
         if self.weights.shape != (len(tables),) or self.biases.shape != (classes,):
             raise InvalidArgument("weights", "one for each feature, and one bias for each class")
+        bought = any(isinstance(each, Step) and not each.precision for each in self.guarantee.mechanisms)  # sums
+        if not bought and (self.biases.any() or (self.weights != self.weights[0]).any()):
+            raise InvalidArgument("weights", "all the same, and biases 0, where the guarantee paid for no others")
         for array in (self.class_probabilities, self.weights, self.biases, *self.conditionals):
             if not np.isfinite(array).all():
                 raise InvalidArgument("parameters", "finite")
@@ -141,7 +202,10 @@ class NaiveBayesModel(Document):
         if not features or len(features) + len(alone) != len(releases):
             raise InvalidArgument("releases", f"tables of one feature and {target!r}, in this order")
         beta = 1.0
-        if declared is not None and method != "posterior-mean":
+        merged = declared is not None and any(
+            column.size != declared[column.name].size for release in releases for column in release.schema or ()
+        )
+        if merged and method != "posterior-mean":
             raise InvalidArgument("declared", "left out without the estimate 'posterior-mean'")
         if method == "posterior-mean":
             tables = Tables.of(releases, target, declared)
@@ -149,12 +213,7 @@ class NaiveBayesModel(Document):
             if calibrated:
                 beta = temperature(tables.strata, probabilities)
         else:
-            if all(_raw_draw(release, method) for release in features):
-                joints = [release.values for release in features]
-            else:
-                joints = [estimate(table, method).probabilities for table in _by_feature(releases).values()]
-            conditionals = tuple((joint / joint.sum(axis=0)).T.copy() for joint in joints)
-            probabilities = _simple_classes(features, alone, method)
+            probabilities, conditionals = simple_tables(features, alone, method)
         return cls(
             releases=tuple(releases),
             target=target,
@@ -173,21 +232,6 @@ class NaiveBayesModel(Document):
         """The feature columns, in the order of the codes."""
         return tuple(dict.fromkeys(r.columns[0] for r in self.releases if len(r.columns) == 2))
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of all releases together."""
-        return self.releases[0].guarantee
-
-    @property
-    def private(self) -> bool:
-        """Whether the promise holds."""
-        return not self.not_private
-
-    @property
-    def not_private(self) -> tuple[str, ...]:
-        """Why it does not; empty when it does."""
-        return tuple(dict.fromkeys(reason for release in self.releases for reason in release.not_private))
-
     @cached_property
     def schema(self) -> Schema | None:
         """Of the features and the class, where the releases have one."""
@@ -199,8 +243,7 @@ class NaiveBayesModel(Document):
                 return None
             columns.update((column.name, column) for column in release.schema)
         target = columns.pop(self.target)
-        first = self.releases[0].schema
-        return Schema([*columns.values(), target], origin=first.origin if first else "declared")
+        return Schema([*columns.values(), target])
 
     @property
     def merged_bins(self) -> dict[str, tuple[int, int]]:
@@ -210,19 +253,106 @@ class NaiveBayesModel(Document):
         released = {r.columns[0]: r.values.shape[0] for r in self.releases if len(r.columns) == 2}
         return {n: (cells, self.declared[n].size) for n, cells in released.items() if cells != self.declared[n].size}
 
-    def certificate(self) -> Certificate:
-        """What is promised, in words and as data."""
-        first = self.releases[0]
-        return certify(
-            self.guarantee,
-            schema_origin=first.schema.origin if first.schema is not None else None,
-            entropy=first.entropy,
-            not_private=self.not_private,
-        )
-
     def __repr__(self) -> str:
         mark = "" if self.private else ", NOT PRIVATE"
         return f"NaiveBayesModel({self.target!r} from {len(self.features)} features, {self.guarantee.neighbours}{mark})"
+
+    @property
+    def title(self) -> str:
+        """Of its report."""
+        return f"Naive Bayes for {self.target}"
+
+    def sections(self, view: View) -> list[Section]:
+        """Class probabilities and what each feature says about the class; or P(column | class)."""
+        if view.column is not None:
+            column = view.column
+            if column not in self.features:
+                raise InvalidArgument("column", "a feature of the model", got=column)
+            table = self.conditionals[self.features.index(column)]
+            return [conditional_section(column, [self.target], table, self.schema, view.most)]
+        names = self._class_names
+        gained = [[name, nats(value)] for name, value in self.information.items()]
+        classes = Bars(labels=names, values=self.class_probabilities, title=f"P({self.target})")
+        told = Bars(
+            labels=list(self.information),
+            values=list(self.information.values()),
+            title="What each feature says about the class",
+            unit="mutual information in the model, nats",
+            cells=25,
+        )
+        return [
+            Section(
+                heading=f"P({self.target})",
+                text=[f"{len(self.features)} features, {len(names)} classes, estimated by {self.method}."],
+                table=Table(
+                    columns=[self.target, "probability"],
+                    rows=[[n, f"{p:.5f}"] for n, p in zip(names, self.class_probabilities, strict=True)][: view.most],
+                ),
+            ),
+            Section(
+                heading="What each feature says about the class",
+                table=Table(
+                    columns=["feature", "mutual information, nats"],
+                    rows=gained[: view.most],
+                    note="In the published model.",
+                ),
+                figures=[
+                    (told, "Mutual information of each feature with the class"),
+                    (classes, "Class probabilities"),
+                ],
+                items=[merged_note(self.merged_bins)] if self.merged_bins else (),
+            ),
+        ]
+
+    @property
+    def details(self) -> Sequence[str]:
+        """The features that say most."""
+        return list(self.information)[:3]
+
+    def data(self, view: View) -> dict[str, Any]:  # noqa: ARG002  # it has no intervals
+        """The parameters, features in decreasing order of what they say."""
+        tables = dict(zip(self.features, self.conditionals, strict=True))
+        return {
+            "target": self.target,
+            "class_probabilities": self.class_probabilities.tolist(),
+            "released_cells": {name: cells for name, (cells, _) in self.merged_bins.items()},
+            "features": {
+                name: {"information": value, "given_class": tables[name].tolist()}
+                for name, value in self.information.items()
+            },
+        }
+
+    @cached_property
+    def information(self) -> dict[str, float]:
+        """Mutual information of each feature with the class in the model, in nats; the largest first."""
+        found = {
+            name: mutual_information(self.class_probabilities, table)
+            for name, table in zip(self.features, self.conditionals, strict=True)
+        }
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    @property
+    def _class_names(self) -> Sequence[str]:
+        labels = self.schema[self.target].labels if self.schema is not None else ()
+        return labels or [str(i + 1) for i in range(self.class_probabilities.size)]
+
+    @property
+    def families(self) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """The class, and each feature given the class."""
+        return [(self.target, ()), *((name, (self.target,)) for name in self.features)]
+
+    def conditional(self, node: str) -> FloatArray:
+        """P(class), or P(feature | class) over the released cells."""
+        if node == self.target:
+            return self.class_probabilities
+        table = self.conditionals[self.features.index(node)]
+        released = next(r for r in self.releases if r.columns[0] == node)
+        if self.declared is None or released.schema is None or node not in self.merged_bins:
+            return table
+        places = cell_map(self.declared[node], released.schema[node])
+        summed = np.zeros((table.shape[0], released.values.shape[0]))
+        np.add.at(summed.T, np.asarray(places), table.T)
+        return summed
 
     # -- prediction -----------------------------------------------------------------------------------------------
 
@@ -235,13 +365,58 @@ class NaiveBayesModel(Document):
         scores = [w * np.log(table) for w, table in zip(self.weights, self.conditionals, strict=True)]
         return Lookup.of(scores)
 
+    def question(
+        self,
+        target: str | None,
+        given: Sequence[str] | None,
+        there: Sequence[str],  # noqa: ARG002  # it needs all features
+    ) -> tuple[str, tuple[str, ...]]:
+        """The class and all features, which is what this model predicts from; nothing else may be asked for."""
+        if self.schema is None or target not in (None, self.target):
+            raise InvalidArgument("target", f"{self.target!r} for this model, or left out", got=target)
+        if given is not None:
+            raise InvalidArgument("given", "left out", hint="Naive Bayes predicts from all its features.")
+        return self.target, self.features
+
+    @discreet
+    def predict(self, variable: str, evidence: Any) -> FloatArray:
+        """P(class | evidence) for each row, rows × classes.
+
+        Args:
+            variable: the class column.
+            evidence: cell numbers of all features by name, arrays of one length; or rows × features.
+        """
+        if variable != self.target:
+            raise InvalidArgument("variable", f"{self.target!r}, the class of this model", got=variable)
+        if isinstance(evidence, Mapping):
+            absent = [name for name in self.features if name not in evidence]
+            if absent:
+                raise InvalidArgument("evidence", f"codes of every feature, also of {absent[0]!r}")
+            evidence = [evidence[name] for name in self.features]
+        return np.asarray(np.exp(self.predict_log_proba(evidence)))
+
+    @discreet
+    def predict_some(self, variable: str, evidence: Mapping[str, IntArray], rows: int) -> FloatArray:
+        """P(class | known features): what is not known is summed over, which takes its score away."""
+        if variable != self.target:
+            raise InvalidArgument("variable", f"{self.target!r}, the class of this model", got=variable)
+        scores = np.tile(self._start, (check_whole("rows", rows, at_least=0), 1))
+        for name, table, weight in zip(self.features, self.conditionals, self.weights, strict=True):
+            if name in evidence:
+                scores += weight * np.log(table[:, evidence[name]]).T
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return possible_shares(self.schema, variable, evidence, shares / shares.sum(axis=1, keepdims=True))
+
+    @discreet
     def predict_log_proba(self, codes: NDArray[Any] | Sequence[NDArray[Any]]) -> FloatArray:
         """ln P(class | x) for cell numbers: rows × features, or one array for each feature; rows × classes back."""
-        columns = codes.T if isinstance(codes, np.ndarray) and codes.ndim == 2 else codes
-        shapes = {np.shape(column) for column in columns}
+        columns: Any = codes.T if isinstance(codes, np.ndarray) and codes.ndim == 2 else codes
+        if not isinstance(columns, np.ndarray):
+            columns = [as_array(column, "codes") for column in columns]
+        shapes = {column.shape for column in columns}
         if len(columns) != len(self.features) or len(shapes) != 1 or len(next(iter(shapes))) != 1:
             raise InvalidArgument("codes", f"rows × {len(self.features)} cell numbers, one column for each feature")
-        if any(np.asarray(column).dtype.kind not in "iu" for column in columns):
+        if any(column.dtype.kind not in "iu" for column in columns):
             raise InvalidArgument("codes", "cell numbers of an integer type")
         rows, classes = len(columns[0]), self._start.size
         out = np.empty((rows, classes))
@@ -253,6 +428,11 @@ class NaiveBayesModel(Document):
                 block = np.array([column[start:stop] for column in columns], dtype=np.intp)
             self._check(block)
             out[start:stop] = log_shares(self._lookups, block, self._start)
+            if self.schema is not None and self.schema.never:
+                given = {name: codes.astype(np.int64) for name, codes in zip(self.features, block, strict=True)}
+                kept = possible_shares(self.schema, self.target, given, np.exp(out[start:stop]))
+                with np.errstate(divide="ignore"):
+                    out[start:stop] = np.log(kept)
         return out
 
     def _check(self, block: NDArray[np.intp]) -> None:
@@ -261,6 +441,31 @@ class NaiveBayesModel(Document):
         for name, found, table in zip(self.features, largest, self.conditionals, strict=True):
             if found >= table.shape[1]:
                 raise InvalidArgument("codes", f"0 to {table.shape[1] - 1} for {name!r}")
+
+    # -- records ---------------------------------------------------------------------------------------------------
+
+    def sample_codes(self, size: int, generator: np.random.Generator) -> Mapping[str, IntArray]:
+        """Cell numbers of so many synthetic records: a class, then each feature given the class."""
+        size = check_whole("size", size, at_least=0)
+
+        def draw(records: int) -> Mapping[str, IntArray]:
+            classes = draw_cells(self.class_probabilities, records, generator)
+            drawn = {name: draws.draw(classes, generator) for name, draws in self._draws.items()}
+            return {**drawn, self.target: classes}
+
+        return possible_records(self.schema, size, draw)
+
+    def sample_codes_given(
+        self, size: int, generator: np.random.Generator, given: Mapping[str, Sequence[int]]
+    ) -> dict[str, IntArray]:
+        """The same for records whose cells of some columns are among those given, by the published tables."""
+        tables = {self.target: self.class_probabilities, **dict(zip(self.features, self.conditionals, strict=True))}
+        drawn = draw_given(self.families, tables, given, size, generator, self.schema)
+        return {name: drawn[name] for name in (*self.features, self.target)}
+
+    @cached_property
+    def _draws(self) -> dict[str, RowDraws]:
+        return {name: RowDraws(table) for name, table in zip(self.features, self.conditionals, strict=True)}
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -292,31 +497,31 @@ class NaiveBayesModel(Document):
                 declared=None if body.get("schema") is None else Schema.from_json(json.dumps(body["schema"])),
             )
 
+    @classmethod
+    def body_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of what `to_body` writes."""
+        return object_schema(
+            {
+                "target": {"type": "string"},
+                "method": {"type": "string"},
+                "releases": {"type": "array", "items": release_schema(), "minItems": 1},
+                "class_probabilities": NUMBERS,
+                "conditionals": {"type": "array", "items": {"type": "array", "items": NUMBERS}},
+                "weights": NUMBERS,
+                "biases": NUMBERS,
+                "schema": {
+                    "oneOf": [{"type": "null"}, SCHEMA],
+                    "description": "of the model, where tables were released over merged bins of it",
+                },
+            },
+            optional=("schema",),
+        )
 
-def _by_feature(releases: Sequence[Release]) -> dict[str, NoisyCounts]:
-    """What was released of each feature's table, several looks as one."""
-    looks: dict[str, list[NoisyCounts]] = {}
-    for release in releases:
-        if len(release.columns) == 2:
-            looks.setdefault(release.columns[0], []).append(release.noisy)
-    return {name: pooled(found) for name, found in looks.items()}
 
-
-def _order(feature: str, releases: Sequence[Release]) -> NDArray[np.intp] | None:
-    """The order of the feature's cells, where its values have one."""
-    schema = next(release.schema for release in releases if release.columns[0] == feature)
-    return None if schema is None else cell_order(schema[feature])
-
-
-def _places(feature: str, releases: Sequence[Release], schema: Schema) -> NDArray[np.intp] | None:
-    """For each declared cell of a feature the released one that it is part of; None where they are the same."""
-    released = next(release.schema for release in releases if release.columns[0] == feature)
-    if released is None or released[feature] == schema[feature]:
-        return None
-    found = cell_map(schema[feature], released[feature])
-    if found is None:
-        raise InvalidArgument("releases", f"over the declared cells of {feature!r}, or over merged bins of it")
-    return np.array(found, dtype=np.intp)
+def merged_note(merged: Mapping[str, tuple[int, int]]) -> str:
+    """Which features were released with fewer cells than declared, in one line."""
+    names = ", ".join(f"{name} ({cells} of {declared} cells)" for name, (cells, declared) in merged.items())
+    return f"Bins that the noise would hide were merged before it: {names}."
 
 
 def _check_columns(releases: Sequence[Release]) -> None:
@@ -330,7 +535,7 @@ def _check_columns(releases: Sequence[Release]) -> None:
 def _check_merged(releases: Sequence[Release], declared: Schema) -> None:
     """Each release is over the declared columns, or over merged bins of them."""
     for release in releases:
-        if release.schema is None or release.schema.origin != declared.origin:
+        if release.schema is None or any(column.origin != declared[column.name].origin for column in release.schema):
             raise InvalidArgument("releases", "with a schema of the same origin as the declared one")
         for column in release.schema:
             if cell_map(declared[column.name], column) is None:
@@ -339,18 +544,4 @@ def _check_merged(releases: Sequence[Release], declared: Schema) -> None:
                 )
 
 
-def _raw_draw(release: Release, method: Method) -> bool:
-    """Whether the published values are shares already, as a Dirichlet draw's are."""
-    return method == "raw" and release.mechanism.name == "dirichlet"
-
-
-def _simple_classes(features: Sequence[Release], alone: Sequence[Release], method: Method) -> FloatArray:
-    """Class probabilities without a prior: from the class table if there is one, else from all tables together."""
-    draws = list(alone) or list(features)
-    if all(_raw_draw(release, method) for release in draws):
-        # Each table's class marginal is a draw of its own; the one with the fewest cells has the smallest prior.
-        smallest = min(draws, key=lambda release: release.values.size)
-        return np.asarray(smallest.values.reshape(-1, smallest.values.shape[-1]).sum(axis=0))
-    if alone:
-        return class_estimate([], [release.noisy for release in alone], method).probabilities
-    return class_estimate(list(_by_feature(features).values()), method=method).probabilities
+__all__ = ["NaiveBayesModel", "Tables", "merged_note"]

@@ -78,6 +78,29 @@ def eliminate(factors: Iterable[Factor], keep: Sequence[str], *, limit: int = MA
     return Factor(order, values), scale + log
 
 
+def sampling_order(factors: Iterable[Factor], *, limit: int = MAX_CELLS) -> list[tuple[str, Factor]]:
+    """Each axis with a table of it (last) and of axes that come before it in the list: joint draws are made one by one.
+
+    Eliminating the axes one after the other leaves, for each, the product that it was summed over; backwards, every
+    axis is drawn given those that are drawn already.
+    """
+    left = list(factors)
+    sizes = {name: size for factor in left for name, size in zip(factor.names, factor.values.shape, strict=True)}
+    hidden, found = set(sizes), []
+    while hidden:
+        name = min(sorted(hidden), key=lambda name: _cells([f for f in left if name in f.names], sizes))
+        touched = [factor for factor in left if name in factor.names]
+        _check(_cells(touched, sizes), limit)
+        whole, _ = multiply(touched, None)
+        names = tuple(each for each in whole.names if each != name)
+        shape = [sizes[each] for each in (*names, name)]
+        found.append((name, Factor((*names, name), np.broadcast_to(_aligned(whole, (*names, name)), shape))))
+        made, _ = multiply([whole], name)
+        left = [factor for factor in left if name not in factor.names] + [made]
+        hidden.remove(name)
+    return found[::-1]
+
+
 def largest_table(axes: Iterable[Sequence[str]], sizes: Mapping[str, int], keep: Sequence[str]) -> int:
     """Cells of the largest intermediate table of `eliminate`, found without any arithmetic on tables."""
     left = [frozenset(names) for names in axes]

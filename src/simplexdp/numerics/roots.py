@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 from ..errors import NumericalError
 
@@ -20,18 +19,6 @@ class Interval:
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
             raise NumericalError(f"an interval came out empty: [{self.lower!r}, {self.upper!r}]")
-
-
-def rounded(value: float, *, up: bool, digits: int = 6) -> str:
-    """A number for people with this many digits, never on the wrong side of the value.
-
-    >>> rounded(1.14360235, up=True), rounded(1.14360235, up=False)
-    ('1.14361', '1.1436')
-    """
-    if not math.isfinite(value):
-        return "infinite"
-    with localcontext(rounding=ROUND_CEILING if up else ROUND_FLOOR, prec=digits):
-        return f"{float(+Decimal(value)):.{digits}g}"
 
 
 _LARGEST_LOG = 700.0

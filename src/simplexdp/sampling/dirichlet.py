@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument
-from .entropy import Entropy
+from . import Entropy
 
 SMALLEST = 1e-300
 """The least probability that is returned. A cell whose exact draw lies below it is lifted to it, which
@@ -28,7 +28,7 @@ def dirichlet(shape_parameters: NDArray[np.float64], entropy: Entropy) -> NDArra
 
     Every entry is at least `SMALLEST` and each row sums to one within 1e-12.
 
-    >>> from simplexdp.sampling.entropy import SeededEntropy
+    >>> from simplexdp.sampling import SeededEntropy
     >>> y = dirichlet(np.array([0.5, 1e-9, 30.0]), SeededEntropy(1))
     >>> bool(y.min() > 0), round(float(y.sum()), 12)
     (True, 1.0)

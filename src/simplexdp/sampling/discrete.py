@@ -16,15 +16,17 @@ candidates that are rejected in a whole block, not cell by cell.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from math import factorial, isqrt
+from numbers import Rational
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import check_whole
 from ..errors import InvalidArgument, NumericalError
-from .entropy import Entropy
+from . import Entropy
 
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -44,7 +46,7 @@ _KNOWN = 20  # 20! is the last factorial within 64 bits
 def discrete_laplace(size: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
     """`size` independent integers of probability ∝ exp(−|x| / scale).
 
-    >>> from simplexdp.sampling.entropy import SeededEntropy
+    >>> from simplexdp.sampling import SeededEntropy
     >>> discrete_laplace(4, Fraction(3, 2), SeededEntropy(1)).dtype
     dtype('int64')
     """
@@ -64,7 +66,7 @@ def discrete_gaussian(size: int, variance: Fraction, entropy: Entropy) -> NDArra
     the second factor is a probability because jy − y² ≤ ⌊j²/4⌋ for whole y. It is large on average if j ≈
     2σ.
 
-    >>> from simplexdp.sampling.entropy import SeededEntropy
+    >>> from simplexdp.sampling import SeededEntropy
     >>> discrete_gaussian(4, Fraction(25), SeededEntropy(1)).dtype
     dtype('int64')
     """
@@ -87,7 +89,7 @@ def balanced_laplace(size: int, cells: int, scale: Fraction, entropy: Entropy) -
     By rejection: all cells but the last are independent discrete Laplace, the last is what balances them, and the row
     is kept with probability exp(−|last| / scale). About one in 1.8 √cells rows is kept.
 
-    >>> from simplexdp.sampling.entropy import SeededEntropy
+    >>> from simplexdp.sampling import SeededEntropy
     >>> balanced_laplace(3, 4, Fraction(3, 2), SeededEntropy(1)).sum(axis=1)
     array([0, 0, 0])
     """
@@ -211,11 +213,13 @@ def _inverse_e_coins(size: int, entropy: Entropy) -> Flags:
 
 
 def _rational(name: str, value: Fraction) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (int, Fraction)) or value <= 0:
+    if isinstance(value, Decimal) and value.is_finite():
+        value = Fraction(value)
+    if isinstance(value, bool) or not isinstance(value, Rational) or value <= 0:
         raise InvalidArgument(
             name, "a Fraction above 0", got=value, hint="A float is not exact; give fractions.Fraction(...)."
         )
-    value = Fraction(value)
+    value = Fraction(int(value.numerator), int(value.denominator))
     if max(value.numerator, value.denominator) > MOST:
         raise InvalidArgument(
             name,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..budget import check_whole
 from ..errors import InvalidArgument
-from .entropy import Entropy
+from . import Entropy
 
 MOST_FLIPS = 16
 """A head of probability 2⁻¹⁶ is as good as the Dirichlet limit and costs 2²⁰ random bits."""
@@ -46,7 +46,7 @@ def negative_binomial(
         entropy: where the random words come from.
         upper: a public bound on n that makes the work the same for all n (see the module).
 
-    >>> from simplexdp.sampling.entropy import SeededEntropy
+    >>> from simplexdp.sampling import SeededEntropy
     >>> negative_binomial(np.array([1, 50, 1000]), 1, SeededEntropy(1)).shape
     (3,)
     """

@@ -1,9 +1,8 @@
 """Public facts about the columns of a table: declared values, bins, and what happens to everything else."""
 
-from .columns import Categories, Column, Numeric, Quantiles, Value
+from .columns import Categories, Column, Numeric, Origin, Quantiles, Value, cell_map, merged
 from .drafting import draft
-from .merging import cell_map, merged
-from .model import Origin, Schema
+from .model import Schema, SchemaLike
 
 __all__ = [
     "Categories",
@@ -12,6 +11,7 @@ __all__ = [
     "Origin",
     "Quantiles",
     "Schema",
+    "SchemaLike",
     "Value",
     "cell_map",
     "draft",

@@ -5,21 +5,105 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Rational, Real
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     StrictInt,
     StrictStr,
+    ValidationError,
     WithJsonSchema,
+    model_serializer,
     model_validator,
 )
 
+from ..budget import check_whole
 from ..errors import SchemaError
-from ._base import Part, with_first
+from .transforms import EPOCH, PARTS, WORDS, Step, plain_steps, steps
+
+_EXPECTATIONS = {
+    "missing": "given",
+    "extra_forbidden": "left out: there is no such field",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "a string",
+    "tuple_type": "a list",
+}
+
+
+class Part(BaseModel):
+    """A frozen piece of a schema."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise translate(error, type(self)) from None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """A copy with some fields changed, checked like any other; pydantic's own would write them unseen."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | dict(update or {}))
+
+    def copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # type: ignore[override]
+        """The name of old for `model_copy`."""
+        return self.model_copy(update=update, deep=deep)
+
+
+def with_first(name: str, first: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields where the one called `name` may have been given by position."""
+    if len(first) > 1 or (first and name in fields):
+        raise SchemaError(name, "given once", hint="Every other field goes by its name.")
+    return {name: first[0], **fields} if first else fields
+
+
+def translate(error: ValidationError, model: type[BaseModel]) -> SchemaError:
+    """The first of pydantic's complaints as one of ours: path to the field, expectation and hint."""
+    first = error.errors(include_url=False)[0]
+    path = join_path(*first["loc"]) or model.__name__
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, SchemaError):
+        return nested(join_path(*first["loc"]), cause)
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        known = ", ".join(dict.fromkeys([*model.model_fields, "origin"]))
+        return SchemaError(path, _EXPECTATIONS[kind], hint=f"The fields are: {known}.")
+    expectation = _EXPECTATIONS.get(kind)
+    if expectation is None:
+        message = first["msg"]
+        expectation = message.removeprefix("Input should be ")
+        if expectation == message:
+            expectation = f"valid ({message[:1].lower()}{message[1:]})"
+    return SchemaError(path, expectation)
+
+
+def nested(outer: str, error: SchemaError) -> SchemaError:
+    """The same error with the path of what surrounds it; validators name themselves "" or "[i]"."""
+    separator = "." if outer and error.name and not error.name.startswith("[") else ""
+    return SchemaError(f"{outer}{separator}{error.name}", error.expectation, hint=error.hint)
+
+
+def join_path(*steps: str | int) -> str:
+    """A path as people write it.
+
+    >>> join_path("columns", 3, "edges")
+    'columns[3].edges'
+    """
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    return path
+
 
 Value = str | int | bool | datetime.date
 """A category. The type is part of the value: 1, True and "1" are three different ones."""
@@ -29,6 +113,11 @@ INT64 = 2**63
 
 OTHER, MISSING = "(other)", "(missing)"
 """What the two extra cells are called in tables for people."""
+
+USUAL_SHARE = 0.1
+"""Part of the budget that private edges cost where a column does not say it."""
+TAILS = 10
+"""Where bins are merged, each tail is one bin in so many."""
 
 _ITEMS: tuple[dict[str, Any], ...] = (
     {"type": "string"},
@@ -104,7 +193,9 @@ def _own(value: object) -> tuple[float, ...]:
 
 def _exact(value: object, path: str = "") -> float:
     """A finite float; a whole number only if a float holds it exactly."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if type(value) is datetime.date:
+        return float(value.toordinal() - EPOCH)
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise SchemaError(
             path,
             f"a number, not {type(value).__name__}",
@@ -112,13 +203,19 @@ def _exact(value: object, path: str = "") -> float:
         )
     try:
         number = float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):  # too large, or a nan that signals
         raise SchemaError(path, "a finite number") from None
     if not math.isfinite(number):
         raise SchemaError(path, "a finite number", hint="Use outside: to say what happens beyond the ends.")
     if number != value:
         raise SchemaError(path, "a number that a 64-bit float holds exactly")
     return number
+
+
+def _whole(value: object) -> object:
+    """Whole numbers of any type as Python's; what is none is left for the check that follows."""
+    whole = isinstance(value, Rational) or (isinstance(value, Decimal) and value.is_finite())
+    return int(value) if whole and not isinstance(value, bool) and value == value // 1 else value  # type: ignore
 
 
 def _name(value: object) -> str:
@@ -136,6 +233,60 @@ def _encodable(text: str, path: str = "") -> str:
     return text
 
 
+Origin = Literal["declared", "public", "from-data", "paper-discretisation"]
+"""Where values and edges come from; the last two mean that what is made from them is not private."""
+_WORSE: tuple[Origin, ...] = ("declared", "public", "paper-discretisation", "from-data")
+
+
+def worst(*origins: Origin) -> Origin:
+    """The origin of what is made from parts of these origins: the one that promises least.
+
+    >>> worst("declared", "from-data", "public")
+    'from-data'
+    """
+    return max(origins, key=_WORSE.index, default="declared")
+
+
+def _dated(raw: object) -> object:
+    """A column whose edges are dates says so, for they are kept as days from 1970 on."""
+    if isinstance(raw, Mapping) and "dates" not in raw:
+        given = [item for key in ("edges", "own") for item in _items(raw.get(key, ()))]
+        if given and all(type(item) is datetime.date for item in given):
+            return {**raw, "dates": True}
+    if isinstance(raw, Mapping) and raw.get("dates") is not True:
+        for key in ("edges", "own"):
+            for i, item in enumerate(_items(raw.get(key, ()))):
+                if isinstance(item, datetime.date):
+                    raise SchemaError(f"{key}[{i}]", "a number, as the others are")
+    return raw
+
+
+def _day(number: float) -> datetime.date:
+    return datetime.date.fromordinal(int(number) + EPOCH)
+
+
+_ARGUMENTS: dict[str, Any] = {
+    "prefix": {"type": "integer", "minimum": 1, "maximum": 100},
+    "part": {"enum": list(PARTS)},
+    "decimal": {"enum": [",", "."]},
+    "map": {"type": "object", "minProperties": 1},
+}
+_STEPS_SCHEMA = {
+    "type": "array",
+    "items": {
+        "oneOf": [
+            {"enum": list(WORDS)},
+            *(
+                {"type": "object", "properties": {name: kind}, "required": [name], "additionalProperties": False}
+                for name, kind in _ARGUMENTS.items()
+            ),
+        ]
+    },
+}
+Steps = Annotated[tuple[Step, ...], PlainValidator(steps), PlainSerializer(plain_steps), WithJsonSchema(_STEPS_SCHEMA)]
+_LATER = ("transform", "integer", "dates", "share")
+"""Fields that files leave out where nothing is said of them."""
+
 Name = Annotated[StrictStr, BeforeValidator(_name)]
 Number = Annotated[float, BeforeValidator(_exact)]
 Keep = Literal["cell", "refuse"]
@@ -148,6 +299,32 @@ class _Column(Part):
     _extra: ClassVar[str]
     if TYPE_CHECKING:  # declared by each kind of column, in the order in which files have it
         missing: Keep
+        origin: Origin
+        transform: Steps
+
+    @model_serializer(mode="wrap")
+    def _without_unsaid(self, handler: Any) -> dict[str, Any]:
+        plain: dict[str, Any] = handler(self)
+        return {
+            key: value
+            for key, value in plain.items()
+            if key not in _LATER or value not in (None, [], False) or (key == "integer" and value is False)
+        }
+
+    @property
+    def is_private(self) -> bool:
+        """False if values or edges were read from sensitive rows."""
+        return self.origin in ("declared", "public")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields changed; what came from the rows stays so, whatever `origin` is asked for."""
+        return super().model_copy(update=update, deep=deep).stamped(self.origin)
+
+    def stamped(self, origin: Origin) -> Self:
+        """The column with this origin, if that is worse than its own."""
+        if worst(self.origin, origin) == self.origin:
+            return self
+        return type(self)(**self.model_dump() | {"origin": origin})
 
     @property
     def declared(self) -> int:
@@ -208,6 +385,10 @@ class Categories(_Column):
     """A value that is not declared: its own cell, or refused."""
     missing: Keep = "refuse"
     """A missing value: its own cell, or refused."""
+    origin: Origin = "declared"
+    """Where the declaration comes from; `from-data` and `paper-discretisation` are not private."""
+    transform: Steps = ()
+    """What is done to each value before its cell is looked up: trim, fold, {prefix: 3}, {part: month}, {map: ...}."""
 
     def __init__(self, *values: Any, **fields: Any) -> None:
         super().__init__(**with_first("values", values, fields))
@@ -253,12 +434,38 @@ class Numeric(_Column):
     """A value below the first or above the last edge: its own cell, refused, or the nearest bin."""
     missing: Keep = "refuse"
     """A missing value or NaN: its own cell, or refused."""
+    origin: Origin = "declared"
+    """Where the declaration comes from; `from-data` and `paper-discretisation` are not private."""
+    transform: Steps = ()
+    """What is done to each value before its cell is looked up: trim, fold, {prefix: 3}, {part: month}, {map: ...}."""
+    integer: bool | None = None
+    """Whether the values are whole numbers by their meaning; synthetic ones are whole then. The data never decides."""
+    dates: bool = False
+    """Whether edges and own values are dates, kept as days from 1970 on."""
 
     def __init__(self, *edges: Any, **fields: Any) -> None:
         super().__init__(**with_first("edges", edges, fields))
 
+    @model_validator(mode="before")
+    @classmethod
+    def _recognise(cls, raw: object) -> object:
+        return _dated(raw)
+
+    @model_serializer(mode="wrap")
+    def _without_unsaid(self, handler: Any) -> dict[str, Any]:
+        plain = super()._without_unsaid(handler)
+        if self.dates:
+            plain |= {key: tuple(map(_day, getattr(self, key))) for key in ("edges", "own") if key in plain}
+        return plain
+
     @model_validator(mode="after")
     def _check(self) -> Numeric:
+        if self.dates or self.integer:
+            for i, value in enumerate(self.own):
+                if not value.is_integer():
+                    raise SchemaError(f"own[{i}]", "a whole number, as the column is one of them")
+        if self.dates and not all(_in_calendar(edge) for edge in (*self.edges, *self.own)):
+            raise SchemaError("edges", "dates")
         if not self.edges and not self.own:
             raise SchemaError("edges", "two numbers or more", hint="n + 1 edges make n bins.")
         if not self.edges and self.outside == "nearest":
@@ -276,9 +483,11 @@ class Numeric(_Column):
         return len(self.own) + self.bins
 
     def _declared_labels(self) -> Iterable[str]:
-        yield from map(_plain, self.own)
-        for i, (low, high) in enumerate(itertools.pairwise(self.edges), start=1):
-            yield f"[{_plain(low)}, {_plain(high)}{']' if i == self.bins else ')'}"
+        shown = (lambda numbers: [str(_day(number)) for number in numbers]) if self.dates else _short
+        own, edges = shown(self.own), shown(self.edges)
+        yield from own
+        for i, (low, high) in enumerate(itertools.pairwise(edges), start=1):
+            yield f"[{low}, {high}{']' if i == self.bins else ')'}"
 
 
 class Quantiles(_Column):
@@ -297,18 +506,24 @@ class Quantiles(_Column):
     """The kind of column; can be left out where `bins` is given."""
     name: Name = ""
     """The column in the data."""
-    bins: Annotated[StrictInt, Field(ge=2, le=1000)]
+    bins: Annotated[StrictInt, Field(ge=2, le=1000), BeforeValidator(_whole)]
     """Number of bins."""
     lower: Number
     """Public lower bound of the values."""
     upper: Number
     """Public upper bound of the values."""
-    share: Annotated[Number, Field(gt=0, lt=1)] = 0.1
-    """Part of the budget spent on the edges."""
+    share: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """Part of the budget spent on the edges; a tenth unless many columns ask for one."""
     outside: Outside = "nearest"
     """A value below `lower` or above `upper`: its own cell, refused, or the nearest bin."""
     missing: Keep = "refuse"
     """A missing value or NaN: its own cell, or refused."""
+    origin: Origin = "declared"
+    """Where the declaration comes from; `from-data` and `paper-discretisation` are not private."""
+    transform: Steps = ()
+    """What is done to each value before its cell is looked up: trim, fold, {prefix: 3}, {part: month}, {map: ...}."""
+    integer: bool | None = None
+    """Whether the values are whole numbers by their meaning; synthetic ones are whole then. The data never decides."""
 
     def __init__(self, *bins: Any, **fields: Any) -> None:
         super().__init__(**with_first("bins", bins, fields))
@@ -332,6 +547,53 @@ Column = Annotated[Categories | Numeric | Quantiles, Field(discriminator="kind")
 """Any column, told apart by `kind`."""
 
 
-def _plain(number: float) -> str:
-    """The shortest text that reads back as the same float, whole numbers without a point."""
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+def _in_calendar(number: float) -> bool:
+    return number.is_integer() and 1 <= number + EPOCH <= datetime.date.max.toordinal()
+
+
+def _short(numbers: Sequence[float]) -> list[str]:
+    """Numbers for people, without the last two digits, where a sum such as 0.1 + 0.2 shows what it was computed from.
+
+    If two of them differ in those digits only, all of them in full.
+    """
+    texts = [f"{number + 0.0:.15g}" for number in numbers]
+    return texts if len(set(texts)) == len(texts) else [repr(number) for number in numbers]
+
+
+def merged(column: Numeric, bins: int) -> Numeric:
+    """The column with so many bins, if it has more: two tails, a tenth of the bins each, and equal parts of the rest.
+
+    Extreme values often say most, and everything between them mostly a trend, which few bins show. Own values stay.
+
+    >>> merged(Numeric(range(11), own=[3]), 4).labels
+    ('3', '[0, 1)', '[1, 5)', '[5, 9)', '[9, 10]')
+    """
+    bins = check_whole("bins", bins, at_least=3)
+    if column.bins <= bins:
+        return column
+    tail = max(1, round(column.bins / TAILS))
+    between = [tail + round(i * (column.bins - 2 * tail) / (bins - 2)) for i in range(bins - 1)]
+    return column.model_copy(update={"edges": tuple(column.edges[cut] for cut in (0, *between, column.bins))})
+
+
+def cell_map(
+    fine: Categories | Numeric | Quantiles, coarse: Categories | Numeric | Quantiles
+) -> tuple[int, ...] | None:
+    """For each cell of a column the cell of a coarser one that it is part of; None if the other is not coarser.
+
+    >>> cell_map(Numeric(range(5), missing="cell"), Numeric([0, 1, 4], missing="cell"))
+    (0, 1, 1, 1, 2)
+    """
+    # Where they come from does not change the cells: both are taken for the worst.
+    fine, coarse = fine.stamped("from-data"), coarse.stamped("from-data")
+    if fine == coarse:
+        return tuple(range(fine.size))
+    if not isinstance(fine, Numeric) or not isinstance(coarse, Numeric) or not coarse.edges:
+        return None
+    if fine.model_copy(update={"edges": coarse.edges}) != coarse or not set(coarse.edges) <= set(fine.edges):
+        return None
+    if (fine.edges[0], fine.edges[-1]) != (coarse.edges[0], coarse.edges[-1]):
+        return None
+    own = len(fine.own)
+    bins = [own + sum(edge <= low for edge in coarse.edges) - 1 for low in fine.edges[:-1]]
+    return (*range(own), *bins, *range(own + coarse.bins, coarse.size))

@@ -6,27 +6,37 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, PrivateAttr, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    PlainSerializer,
+    PlainValidator,
+    PrivateAttr,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
 
-from ..errors import PrivacyError, SchemaError
-from ._base import Part, nested, with_first
-from .columns import Categories, Column, Keep, Numeric, Quantiles
-from .derive import MAX_DISTINCT, derive_columns
-from .published import json_schema
-from .text import Quoted, dump_json, dump_yaml, parse_json, parse_yaml, read_text
+from ..errors import InvalidArgument, PrivacyError, SchemaError, discreet
+from .columns import USUAL_SHARE, Categories, Column, Keep, Numeric, Origin, Part, Quantiles, nested, with_first, worst
+from .drafting import MAX_DISTINCT, TODO, derive_columns
+from .never import Rule, check_rules, did_you_mean, impossible, plain_rules, rules
+from .templates import expanded
+from .text import Quoted, TextFile, dump_json, dump_yaml, line_of, parse_json, parse_yaml, read_text
 
-Origin = Literal["declared", "public", "from-data", "paper-discretisation"]
-"""Where categories and edges come from; the last two mean that what is made from them is not private."""
-
+_UNKNOWN = "left out: there is no such field"
 _KINDS: dict[str, type[Categories] | type[Numeric] | type[Quantiles]] = {
     "categories": Categories,
     "numeric": Numeric,
     "quantiles": Quantiles,
 }
-TODO = "TODO"
-"""What a draft says where the user has to decide on the kind of a column."""
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+"""The dialect of the published JSON Schema."""
+_RULES_SCHEMA = {"type": "array", "items": {"type": "object", "minProperties": 1}}
 _TELLTALE = {
     "values": "categories",
     "edges": "numeric",
@@ -51,12 +61,15 @@ def _column(raw: object) -> Categories | Numeric | Quantiles:
         raise SchemaError(
             "", f"a column, not {type(raw).__name__}", hint="A column has a name and values, edges or bins."
         )
-    fields = dict(raw)
+    fields = expanded(raw)
     kind = fields.get("kind")
     if kind is None:
         found = sorted({_TELLTALE[key] for key in fields if key in _TELLTALE})
         if len(found) != 1:
-            raise SchemaError("kind", f"one of {', '.join(_KINDS)}", hint="It follows from values, edges or bins.")
+            known = {key for kind in _KINDS.values() for key in kind.model_fields} | {"template", *_TELLTALE}
+            meant = "".join(did_you_mean(key, known) for key in fields if key not in known)
+            hint = f"{meant}It follows from values, edges, bins or a template."
+            raise SchemaError("kind", f"one of {', '.join(_KINDS)}", hint=hint)
         kind = fields["kind"] = found[0]
     if kind == TODO:
         raise SchemaError("kind", f"one of {', '.join(_KINDS)}", hint="This draft is not filled in yet.")
@@ -67,9 +80,29 @@ def _column(raw: object) -> Categories | Numeric | Quantiles:
     return _KINDS[kind](**fields)
 
 
+def _top(plain: dict[str, Any]) -> dict[str, Any]:
+    """What a file says, with its columns under `columns`: a file may also be nothing but names with their columns."""
+    if "columns" in plain or set(plain) & {"version", "origin"} or not plain:
+        return plain
+    for key, item in plain.items():
+        if did_you_mean(key, ["columns"]) and (
+            (isinstance(item, list) and item and all(map(_is_column, item)))
+            or (isinstance(item, Mapping) and len(plain) == 1)
+        ):
+            raise SchemaError(key, _UNKNOWN, hint="Did you mean 'columns'?")
+    top = {key: item for key, item in plain.items() if key == "never" or (key == "file" and _is_layout(item))}
+    return {**top, "columns": {key: item for key, item in plain.items() if key not in top}}
+
+
+def _is_layout(item: object) -> bool:
+    return isinstance(item, Mapping) and set(item) <= set(TextFile.model_fields)
+
+
 def _columns(raw: object) -> tuple[Categories | Numeric | Quantiles, ...]:
-    if isinstance(raw, (str, bytes, Mapping)) or not isinstance(raw, Iterable):
-        raise SchemaError("", "a list of columns")
+    if isinstance(raw, Mapping):
+        raw = [_named(name, item) for name, item in raw.items()]
+    if isinstance(raw, (str, bytes)) or not isinstance(raw, Iterable):
+        raise SchemaError("", "a list of columns, or a mapping of names to columns")
     columns: list[Categories | Numeric | Quantiles] = []
     seen: dict[str, int] = {}
     for i, item in enumerate(raw):
@@ -88,6 +121,37 @@ def _columns(raw: object) -> tuple[Categories | Numeric | Quantiles, ...]:
     if not columns:
         raise SchemaError("", "a list of at least one column")
     return tuple(columns)
+
+
+_TOP = ("version", "columns", "origin", "never", "file")
+"""What a file may say beside its columns."""
+
+
+def _is_file(plain: Mapping[str, Any]) -> bool:
+    """Whether a mapping is what a file holds, not one of names to columns."""
+    columns = plain.get("columns")
+    if not set(plain) <= set(_TOP) or isinstance(columns, str) or not isinstance(columns, Iterable):
+        return False
+    if isinstance(columns, Mapping):  # of names to columns, unless it is the fields of a column called so
+        return not set(columns) & {"template", *_TELLTALE}
+    return all(map(_is_column, columns))
+
+
+def _named(name: object, item: object) -> object:
+    """A column from its name and what is said of it: a template, values, or fields."""
+    if isinstance(item, (Categories, Numeric, Quantiles)):
+        return type(item)(**item.model_dump() | {"name": name})
+    if isinstance(item, str):
+        return {"name": name, "kind": TODO} if item == TODO else {"name": name, "template": item}
+    return {"name": name, **item} if isinstance(item, Mapping) else {"name": name, "values": item}
+
+
+def _unfinished(item: object) -> bool:
+    return isinstance(item, Mapping) and TODO in (item.get("kind"), item.get("template"))
+
+
+def _is_column(item: object) -> bool:
+    return isinstance(item, (Mapping, Categories, Numeric, Quantiles))
 
 
 def _is_json(path: Path) -> bool:
@@ -109,35 +173,79 @@ class Schema(Part):
     """Version of the format."""
     columns: Annotated[tuple[Column, ...], BeforeValidator(_columns)]
     """The columns, in order, with different names."""
-    origin: Origin = "declared"
-    """Where the declaration comes from; `from-data` and `paper-discretisation` are not private."""
+    never: Annotated[
+        tuple[Rule, ...], PlainValidator(rules), PlainSerializer(plain_rules), WithJsonSchema(_RULES_SCHEMA)
+    ] = ()
+    """Combinations of values that no record can have, such as {sex: male, pregnant: true}."""
+    file: TextFile | None = None
+    """How text files with these columns are written: delimiter, quote, encoding."""
 
     _index: dict[str, int] = PrivateAttr(default_factory=dict)
+    _todo: tuple[str, ...] = PrivateAttr(default=())
 
     def __init__(self, *columns: Any, **fields: Any) -> None:
         super().__init__(**with_first("columns", columns, fields))
 
+    @model_validator(mode="before")
+    @classmethod
+    def _stamp(cls, raw: object) -> object:
+        """`origin` beside the columns holds of each of them at least; it is kept there, where no selection loses it."""
+        if not isinstance(raw, Mapping) or "origin" not in raw:
+            return raw
+        fields = dict(raw)
+        origin = fields.pop("origin")
+        if origin not in get_args(Origin):
+            raise SchemaError("origin", f"one of {', '.join(map(repr, get_args(Origin)))}")
+        if "columns" in fields:
+            try:
+                fields["columns"] = [column.stamped(origin) for column in _columns(fields["columns"])]
+            except SchemaError as error:
+                raise nested("columns", error) from None
+        return fields
+
     @model_validator(mode="after")
-    def _shares(self) -> Schema:
-        total = math.fsum(column.share for column in self.columns if isinstance(column, Quantiles))
-        if not total < 1:
+    def _check(self) -> Schema:
+        stated = math.fsum(column.share or 0 for column in self.columns if isinstance(column, Quantiles))
+        if not stated < 1:
             raise SchemaError("columns", "such that the shares of all quantile columns add up to less than 1")
+        check_rules(self)
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_unsaid(self, handler: Any) -> dict[str, Any]:
+        plain: dict[str, Any] = handler(self)
+        return {key: value for key, value in plain.items() if value or key not in ("never", "file")}
 
     def model_post_init(self, _: Any, /) -> None:
         """Index the names once, for lookups in wide schemas."""
         self._index.update((column.name, i) for i, column in enumerate(self.columns))
 
     @classmethod
-    def of(cls, **columns: Any) -> Schema:
-        """A schema from `name=column`, where a list stands for categories."""
-        made: list[object] = []
-        for name, column in columns.items():
-            if isinstance(column, (Categories, Numeric, Quantiles)):
-                made.append(type(column)(**column.model_dump() | {"name": name}))
-            else:
-                made.append({"name": name, "values": column})
-        return cls(made)
+    def of(cls, /, **columns: Any) -> Schema:
+        """A schema from `name=column`, where a list stands for categories and a mapping for the fields of a column."""
+        return cls([_named(name, column) for name, column in columns.items()])
+
+    @classmethod
+    def given(cls, schema: object) -> Schema:
+        """The schema that a caller hands over: itself, the path of its file, or a mapping.
+
+        A mapping is the content of a file, or names with a column, a list of values or the fields of a column each.
+
+        >>> Schema.given({"sex": ["f", "m"], "age": {"edges": [0, 18, 65]}}).shape()
+        (2, 2)
+        """
+        if isinstance(schema, Schema):
+            return schema
+        if isinstance(schema, (str, PathLike)):
+            return cls.read(schema)
+        if isinstance(schema, Mapping) and all(isinstance(key, str) for key in schema):
+            return cls(**schema) if _is_file(schema) else cls.of(**schema)
+        raise InvalidArgument(
+            "schema",
+            "a Schema, the path of a schema file or a mapping of names to columns",
+            got=None if schema is None else type(schema).__name__,
+            hint="Write Schema.of(name=[values]), or begin a file with `simplexdp schema draft`.",
+        )
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
@@ -152,8 +260,14 @@ class Schema(Part):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Schema:
         """The schema in a .yaml, .yml or .json file."""
-        parse = cls.from_json if _is_json(Path(path)) else cls.from_yaml
-        return parse(read_text(Path(path)))
+        parse = parse_json if _is_json(Path(path)) else parse_yaml
+        text = read_text(Path(path))
+        try:
+            return cls._from_plain(parse(text))
+        except SchemaError as error:
+            line = line_of(text, error.name)
+            where = f"{Path(path).name}, line {line}" if line else Path(path).name
+            raise SchemaError(error.name, f"{error.expectation} ({where})", hint=error.hint) from None
 
     def to_yaml(self) -> str:
         """YAML text that `from_yaml` reads back as an equal schema, types included."""
@@ -182,10 +296,10 @@ class Schema(Part):
         Categories are the sorted values; numbers with more than `max_distinct` values go to quantile bins.
         Columns with missing values get a cell for them.
         """
-        columns = derive_columns(frame, bins=bins, max_distinct=max_distinct, other=other)
-        return cls(columns, origin="public")
+        return cls(derive_columns(frame, bins=bins, max_distinct=max_distinct, other=other, origin="public"))
 
     @classmethod
+    @discreet
     def from_data(
         cls,
         frame: object,
@@ -200,10 +314,10 @@ class Schema(Part):
         """
         if i_accept_that_the_result_is_not_private is not True:
             raise PrivacyError(_REFUSAL)
-        columns = derive_columns(frame, bins=bins, max_distinct=max_distinct, other="refuse")
-        return cls(columns, origin="from-data")
+        return cls(derive_columns(frame, bins=bins, max_distinct=max_distinct, other="refuse", origin="from-data"))
 
     @classmethod
+    @discreet
     def paper_discretisation(
         cls, frame: object, bins: int = 10, *, max_distinct: int = MAX_DISTINCT, frequent: float | None = None
     ) -> Schema:
@@ -214,13 +328,13 @@ class Schema(Part):
         their own cell and the rest goes to quantile bins. Missing values are a category.
         """
         share = 1 / bins if frequent is None and bins else frequent
-        columns = derive_columns(frame, bins=bins, max_distinct=max_distinct, other="refuse", frequent=share)
-        return cls(columns, origin="paper-discretisation")
+        settings: dict[str, Any] = {"bins": bins, "max_distinct": max_distinct, "other": "refuse", "frequent": share}
+        return cls(derive_columns(frame, **settings, origin="paper-discretisation"))
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """The published JSON Schema of schema files."""
-        return json_schema(cls)
+        return _json_schema(cls)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -228,14 +342,60 @@ class Schema(Part):
         return tuple(self._index)
 
     @property
+    def origin(self) -> Origin:
+        """The worst of the origins of the columns; `from-data` and `paper-discretisation` are not private."""
+        return worst(*(column.origin for column in self.columns))
+
+    @property
     def is_private(self) -> bool:
-        """False if values or edges were read from sensitive rows: what is made from them is not private."""
-        return self.origin in ("declared", "public")
+        """False if values or edges of a column were read from sensitive rows: what is made from them is not private."""
+        return all(column.is_private for column in self.columns)
 
     @property
     def unresolved(self) -> tuple[str, ...]:
         """Columns whose edges a private mechanism still has to find."""
         return tuple(column.name for column in self.columns if isinstance(column, Quantiles))
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Columns of a draft that are not filled in yet: they cannot be used, and the others can."""
+        return self._todo
+
+    def impossible(self, names: Iterable[str] | None = None) -> NDArray[np.bool_] | None:
+        """The cells of a table over these columns that `never` rules out; None if there are none."""
+        return impossible(self, self._check_names(self.names if names is None else names))
+
+    def excluded(self) -> list[tuple[dict[str, Any], NDArray[np.bool_]]]:
+        """Each rule of `never`, as files have it, with the cells of its columns that it rules out."""
+        alone = [Schema(self.columns, never=[rule]) for rule in self.never]
+        found = []
+        for rule, one in zip(self.never, alone, strict=True):
+            names = [name for name, _ in rule]
+            mask = one.impossible(names)
+            found.append((plain_rules([rule])[0], np.zeros(self.shape(names), bool) if mask is None else mask))
+        return found
+
+    def undecided_whole(self) -> tuple[str, ...]:
+        """Numeric columns with edges that are whole numbers, of which nothing says whether their values are."""
+        return tuple(
+            column.name
+            for column in self.columns
+            if isinstance(column, Numeric)
+            and column.integer is None
+            and not column.dates
+            and all(edge.is_integer() for edge in (*column.edges, *column.own))
+        )
+
+    def shares(self) -> dict[str, float]:
+        """The part of the budget that the edges of each quantile column cost.
+
+        What is stated holds. Columns that state none take a tenth each, and together at most half of what is left.
+        """
+        columns = [column for column in self.columns if isinstance(column, Quantiles)]
+        unsaid = sum(column.share is None for column in columns)
+        left = 1 - math.fsum(column.share or 0 for column in columns)
+        share = min(USUAL_SHARE, left / 2 / unsaid) if unsaid else 0.0
+        return {column.name: share if column.share is None else column.share for column in columns}
 
     def shape(self, names: Iterable[str] | None = None) -> tuple[int, ...]:
         """Number of cells of each of these columns (default: all)."""
@@ -243,20 +403,27 @@ class Schema(Part):
 
     def select(self, names: Iterable[str]) -> Schema:
         """The schema of these columns, in the order given."""
-        return Schema([self[name] for name in self._check_names(names)], origin=self.origin)
+        columns = [self[name] for name in self._check_names(names)]
+        kept = {column.name for column in columns}
+        never = [rule for rule in self.never if {name for name, _ in rule} <= kept]
+        return Schema(columns, never=never, file=self.file)
 
     def replace(self, *columns: Categories | Numeric | Quantiles) -> Schema:
         """The schema with columns of the same names replaced, everything else kept."""
         new = {column.name: column for column in columns}
         for name in new:
             self[name]
-        return Schema([new.get(column.name, column) for column in self.columns], origin=self.origin)
+        replaced = [new.get(column.name, column) for column in self.columns]
+        return Schema(replaced, never=self.never, file=self.file)
 
     def __getitem__(self, name: str) -> Categories | Numeric | Quantiles:
         try:
             return self.columns[self._index[name]]
         except (KeyError, TypeError):
-            raise SchemaError("column", "one of the schema", got=name, hint=self._hint()) from None
+            if name in self._todo:
+                hint = "The draft says TODO there: give it a template, values, edges or bins."
+                raise SchemaError("column", "one that is filled in", got=name, hint=hint) from None
+            raise SchemaError("column", "one of the schema", got=name, hint=self._hint(name)) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._index
@@ -268,7 +435,7 @@ class Schema(Part):
         return iter(self.columns)
 
     def __hash__(self) -> int:
-        return hash((self.columns, self.origin))
+        return hash(self.columns)
 
     def __repr__(self) -> str:
         return f"Schema({len(self)} columns: {self._some_names()}; origin={self.origin!r})"
@@ -279,20 +446,70 @@ class Schema(Part):
     def _from_plain(cls, plain: object) -> Schema:
         if not isinstance(plain, dict) or not all(isinstance(key, str) for key in plain):
             raise SchemaError("text", "a mapping with the key columns")
-        return cls(**plain)
+        plain = _top(plain)
+        if "columns" not in plain:
+            return cls(**plain)
+        columns = plain["columns"]
+        if isinstance(columns, Mapping):
+            columns = [_named(name, item) for name, item in columns.items()]
+        todo = [item["name"] for item in columns if _unfinished(item)] if isinstance(columns, list) else []
+        if todo and len(todo) == len(columns):
+            try:
+                _columns(columns)  # which names the first
+            except SchemaError as error:
+                raise nested("columns", error) from None
+        kept = [item for item in columns if not _unfinished(item)] if todo else columns
+        schema = cls(**plain | {"columns": kept})
+        schema._todo = tuple(map(str, todo))
+        return schema
 
     def _to_plain(self) -> dict[str, Any]:
+        """Columns say where they come from, unless they are declared; the schema does if they agree."""
         plain = self.model_dump()
-        return {**plain, "columns": list(plain["columns"])}
+        columns = [{k: v for k, v in column.items() if (k, v) != ("origin", "declared")} for column in plain["columns"]]
+        agreed = {column.origin for column in self.columns}
+        return {**plain, "columns": columns} | ({"origin": self.origin} if len(agreed) == 1 else {})
 
     def _check_names(self, names: Iterable[str]) -> tuple[str, ...]:
         if isinstance(names, str):
             raise SchemaError("names", "a list of names", got=names)
         return tuple(names)
 
-    def _hint(self) -> str:
-        return f"The columns are: {self._some_names()}."
+    def _hint(self, name: object) -> str:
+        return f"{did_you_mean(name, self.names)}The columns are: {self._some_names()}."
 
     def _some_names(self) -> str:
         some = self.names[:10]
         return ", ".join(some) + (f", ... ({len(self)} in all)" if len(self) > len(some) else "")
+
+
+SchemaLike = Schema | str | PathLike[str] | Mapping[str, Any]
+"""What public functions take for a schema: see `Schema.given`."""
+
+
+def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of what people may write and of what `to_json` writes.
+
+    Two rules are beyond it: names are unique, and edges strictly increase.
+    """
+    schema = model.model_json_schema()
+    for part in (schema, *schema["$defs"].values()):
+        part["description"] = part["description"].splitlines()[0]
+        for field in part["properties"].values():
+            field.pop("title", None)
+        if "name" in part["properties"]:
+            part["properties"]["name"] = {
+                "type": "string",
+                "minLength": 1,
+                "description": "The column in the data.",
+            }
+            part["required"] = ["name", *part.get("required", [])]
+    quantiles = schema["$defs"]["Quantiles"]
+    quantiles["required"].remove("bins")
+    quantiles["properties"]["quantiles"] = quantiles["properties"]["bins"] | {"description": "The same as bins."}
+    quantiles["oneOf"] = [{"required": ["bins"]}, {"required": ["quantiles"]}]
+    numeric = schema["$defs"]["Numeric"]
+    numeric["anyOf"] = [{"required": ["edges"]}, {"required": ["own"]}]
+    origin = schema["$defs"]["Numeric"]["properties"]["origin"]
+    schema["properties"]["origin"] = origin | {"description": "Holds of each of the columns at least."}
+    return {"$schema": DIALECT, **schema}

@@ -1,4 +1,4 @@
-"""YAML and JSON text to plain values and back, exactly, and within limits that no file can exceed.
+"""Text: YAML and JSON to plain values and back, exactly and within limits; and how text files of rows are written.
 
 YAML is read by the safe loader alone, without anchors and aliases, so that a file is as large as it looks.
 JSON has no dates, so a date is written as ``{"date": "2024-01-31"}``.
@@ -6,15 +6,20 @@ JSON has no dates, so a date is written as ``{"date": "2024-01-31"}``.
 
 from __future__ import annotations
 
+import codecs
+import csv
 import datetime
+import io
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..errors import SchemaError
+from ..errors import SchemaError, SourceError
+from .columns import Part
 
 MAX_BYTES = 16 * 2**20
 """Longest text that is read or written."""
@@ -76,9 +81,11 @@ def parse_yaml(text: str) -> object:
         raise SchemaError("text", f"YAML: {error}") from None
 
 
-def dump_yaml(value: object, width: int = 100) -> str:
+def dump_yaml(value: object, width: int = 100, flow: bool | None = False) -> str:
     """YAML text that `parse_yaml` turns back into the same value; tuples come back as lists."""
-    text = yaml.dump(value, Dumper=_TidyDumper, sort_keys=False, allow_unicode=True, width=width)
+    text = yaml.dump(
+        value, Dumper=_TidyDumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=flow
+    )
     return _check_size(str(text))
 
 
@@ -176,3 +183,134 @@ def _typed(value: object) -> object:
 
 def _no_constant(name: str) -> float:
     raise SchemaError("text", f"JSON without {name}")
+
+
+def line_of(text: str, path: str) -> int | None:
+    """The line of a YAML or JSON text on which the value at a path such as `columns[2] ('age').edges[1]` begins."""
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    steps = re.findall(r"\[([0-9]+)\]|([^.\[\]()]+)|\('[^']*'\)", path)
+    if isinstance(node, yaml.MappingNode) and steps[:1] == [("", "columns")] and not _entry(node, "columns"):
+        steps = steps[1:]  # a file of nothing but columns
+    for number, name in steps:
+        if not (number or name.strip()):
+            continue
+        pairs = node.value if isinstance(node, (yaml.MappingNode, yaml.SequenceNode)) else []
+        if number:
+            found = pairs[int(number)] if int(number) < len(pairs) else None
+            found = found[1] if isinstance(found, tuple) else found
+        else:
+            found = _entry(node, name.strip())
+        if found is None:
+            break
+        node = found
+    return None if node is None else int(node.start_mark.line) + 1
+
+
+def _entry(node: Any, name: str) -> Any:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for key, value in pairs if key.value == name), None)
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+DELIMITERS = ",;\t|"
+"""What a header may be divided by, the usual one first."""
+MAX_HEADER = 4 * 2**20
+"""Bytes in which the header of a text file must end."""
+_NOT_TEXT = "Say --encoding latin-1 (or cp1252), or write `file: {encoding: latin-1}` into the schema."
+
+
+class TextFile(Part):
+    """How a file of rows is written. What is not said is read off the header, which is public, never off a record."""
+
+    delimiter: str | None = None
+    """One ASCII character; by default the one of `,` `;` tab and `|` that divides the header into most names."""
+    quote: str | None = None
+    """One ASCII character, a double quote by default, or an empty text for none."""
+    encoding: str | None = None
+    """utf-8 by default, or one where every byte is a character, such as latin-1 or cp1252."""
+
+    def model_post_init(self, _: Any, /) -> None:
+        """Check what is said."""
+        for name in ("delimiter", "quote"):
+            mark = getattr(self, name)
+            bad = mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n" or mark.isalnum())
+            if bad and (name, mark) != ("quote", ""):
+                raise SchemaError(name, "one ASCII character, no letter, digit or line break", got=mark)
+        if self.delimiter is not None and self.delimiter == self.mark:
+            raise SchemaError("delimiter", "another character than the quote", got=self.delimiter)
+        if not _is_simple(self.codec):
+            hint = "Convert the file to UTF-8, for instance with iconv."
+            raise SchemaError("encoding", "utf-8, or one of a byte a character that ends as ASCII", hint=hint)
+
+    @property
+    def mark(self) -> str:
+        """The quote, empty for none."""
+        return '"' if self.quote is None else self.quote
+
+    @property
+    def codec(self) -> str:
+        """The encoding as Python knows it; empty if it does not."""
+        try:
+            return codecs.lookup(self.encoding or "utf-8").name
+        except LookupError:
+            return ""
+
+    def or_else(self, other: TextFile | None) -> TextFile:
+        """This, and where it says nothing, what the other says."""
+        if other is None:
+            return self
+        said = {name: value for name, value in self.model_dump().items() if value is not None}
+        return TextFile(**other.model_dump() | said)
+
+    def header(self, start: bytes, label: str) -> tuple[str, list[str]]:
+        """The delimiter and the names, from the first bytes of a file; nothing after the header is looked at.
+
+        >>> TextFile().header(b"age;sex;income\\n17;f;0\\n", "rows.csv")
+        (';', ['age', 'sex', 'income'])
+        """
+        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise SourceError(f"{label}: it is UTF-16 text. Convert it to UTF-8.")
+        if self.codec == "utf-8":
+            start = start.removeprefix(codecs.BOM_UTF8)
+        quote = self.mark.encode()
+        line = _first_record(start, quote)
+        try:
+            text = line.decode(self.codec)
+        except UnicodeDecodeError:
+            raise SourceError(f"{label}: the header is no UTF-8 text. {_NOT_TEXT}") from None
+        mark = re.escape(self.mark)
+        bare = re.sub(f"{mark}[^{mark}]*{mark}", "", text) if quote else text
+        usual = "\t" if ".tsv" in label.lower() else ","
+        most = max([usual, *DELIMITERS], key=bare.count)
+        delimiter = self.delimiter or most
+        style: dict[str, Any] = {"quotechar": self.mark} if quote else {"quoting": csv.QUOTE_NONE}
+        return delimiter, next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, **style), [])
+
+
+def _is_simple(name: str) -> bool:
+    """Whether ASCII bytes are ASCII characters and nothing else is, and a field can be read by itself."""
+    if name in ("utf-8", "ascii"):
+        return True
+    try:
+        plain = bytes(range(128)).decode(name) == bytes(range(128)).decode("ascii")
+        return (
+            plain
+            and all(len(bytes([byte]).decode(name, "replace")) == 1 for byte in range(256))
+            and (len(b"\xe4\xf6".decode(name, "replace")) == 2)
+        )
+    except (LookupError, UnicodeError, TypeError):
+        return False
+
+
+def _first_record(start: bytes, quote: bytes) -> bytes:
+    inside = False
+    for place, byte in enumerate(start):
+        if quote and byte == quote[0]:
+            inside = not inside
+        elif not inside and byte in b"\r\n" and place:
+            return start[:place]
+    return start

@@ -1,1 +1,0 @@
-"""The paper reproduced: methods, problems, figures, a resumable runner and a report."""

@@ -1,0 +1,164 @@
+"""The price of private bin edges: `Quantiles` columns become `Numeric` ones at a price in pure ε-differential privacy.
+
+The bounds of a column span a public grid; only counts of grid cells are kept, so memory does not grow with
+the rows. Edges are grid points, chosen by recursion: first the middle one, then the middle ones of both
+halves, and so on (Kaplan, Schnapp and Stemmer, "Differentially private approximate quantiles", ICML 2022).
+A choice between lo and hi that should split the rows there as a : b asks for the grid point x that minimises
+
+    | b · #{rows in [lo, x)} - a · #{rows in [x, hi)} |,
+
+which one more or one fewer row changes by at most max(a, b). OpenDP's noisy max chooses. On one level of the
+recursion a row counts in one choice only, so a level costs as much as a choice, and there are ⌈log₂ bins⌉
+levels. Replacing a row is removing one and adding one: it costs twice that.
+
+The noise comes from OpenDP's own generator, which is seeded by the operating system and takes no seed.
+
+Proof: docs/proofs/quantiles.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..budget import Neighbours, check_neighbours, check_positive, check_whole
+from ..errors import InvalidArgument, NumericalError, SchemaError
+from ..schema import Numeric, Quantiles, Schema, SchemaLike
+
+Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MAX_CANDIDATES = 100_000
+"""Finest grid; the error of a choice grows with its logarithm, and its time in proportion."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantilePlan:
+    """Choices ready to be drawn: their price is known before a row is read, so that it is charged first."""
+
+    schema: Schema
+    """The schema to resolve."""
+    epsilon_spent: float
+    """Pure ε that is spent on all columns together."""
+    epsilons: Mapping[str, float]
+    """Pure ε of each quantile column."""
+    neighbours: Neighbours
+    """The relation that the ε speaks of."""
+    parts: tuple[tuple[Quantiles, Floats, NoisyChoices], ...] = field(repr=False, compare=False)
+
+    @property
+    def tables(self) -> list[tuple[str]]:
+        """What is counted over the `grids`: one column each."""
+        return [(column.name,) for column, _, _ in self.parts]
+
+    @property
+    def grids(self) -> Schema:
+        """The grid cells as a schema; what lies outside or is missing gets cells that are not looked at."""
+        return Schema(
+            [
+                Numeric(
+                    grid.tolist(),
+                    name=column.name,
+                    outside="nearest" if column.outside == "nearest" else "cell",
+                    missing="cell",
+                    origin=column.origin,
+                    transform=column.transform,
+                )
+                for column, grid, _ in self.parts
+            ],
+            file=self.schema.file,
+        )
+
+
+def plan_quantiles(
+    schema: SchemaLike,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    candidates: int = 1000,
+    rows_per_person: int = 1,
+) -> QuantilePlan:
+    """Prepare private edges for all `Quantiles` columns; everything that can be refused without rows is.
+
+    Args:
+        schema: the schema; without quantile columns the price is 0.
+        epsilon: pure ε for all these columns together, divided in proportion to their shares.
+        neighbours: `replace-one` or `add-remove`.
+        candidates: number of cells of the grid between the bounds; edges are as fine as this.
+        rows_per_person: the most rows that one unit of protection has in the source.
+
+    Returns:
+        The plan, with its ε from OpenDP's privacy maps, rounded up and at most `epsilon`.
+    """
+    schema = Schema.given(schema)
+    check_neighbours(neighbours)
+    total = check_positive("epsilon", epsilon, rounded="down")
+    rows = check_whole("rows_per_person", rows_per_person) * (2 if neighbours == "replace-one" else 1)
+    cells = check_whole("candidates", candidates, at_least=2)
+    if cells > MAX_CANDIDATES:
+        raise InvalidArgument("candidates", f"at most {MAX_CANDIDATES}", got=candidates)
+    columns = [column for column in schema if isinstance(column, Quantiles)]
+    asked = schema.shares()
+    shares = math.fsum(asked.values())
+    parts = []
+    for column in columns:
+        price = total * (asked[column.name] / shares) * (1 - 1e-12)  # room for rounding up what it adds up to
+        parts.append((column, _grid(column, cells), NoisyChoices(column.bins, price, rows)))
+    epsilons = {column.name: mechanism.epsilon for column, _, mechanism in parts}
+    # A correctly rounded sum, and the next float above it: not below the exact sum.
+    spent = math.nextafter(math.fsum(epsilons.values()), math.inf) if epsilons else 0.0
+    if spent > total:
+        raise NumericalError("The edges would cost more than `epsilon`: it is too close to the smallest floats.")
+    return QuantilePlan(
+        schema=schema,
+        epsilon_spent=spent,
+        epsilons=MappingProxyType(epsilons),
+        neighbours=neighbours,
+        parts=tuple(parts),
+    )
+
+
+class NoisyChoices:
+    """The noisy choices for one column: their scale, and what all of them cost."""
+
+    def __init__(self, bins: int, epsilon: float, rows: int) -> None:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="u64")), dp.linf_distance(T="u64")
+        levels = (bins - 1).bit_length()
+        self._choices: dict[int, Any] = {}
+        costs = []
+        # Intervals are split as a : b with a and b at most ⌈bins / 2⌉; each choice gets the scale it needs.
+        for sensitivity in range(1, (bins + 1) // 2 + 1):
+            scale = 2 * sensitivity * levels * rows / epsilon * (1 + 2**-40) if epsilon else math.inf
+            if not math.isfinite(scale):
+                raise InvalidArgument("epsilon", "large enough for finite noise")
+            choice: Any = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale, negate=True)
+            self._choices[sensitivity] = choice
+            costs.append(float(choice.map(sensitivity)))
+        # Each of the `rows` rows is in at most one choice of every level.
+        self.epsilon = math.nextafter(max(costs) * (levels * rows), math.inf)
+
+    def select(self, scores: Counts, sensitivity: int) -> int:
+        """The index of a small score. **Private** scores in, a public index out."""
+        return int(self._choices[sensitivity](scores.tolist()))
+
+
+def _grid(column: Quantiles, cells: int) -> Floats:
+    """The public points between the bounds among which edges are chosen."""
+    if cells < column.bins:
+        raise InvalidArgument("candidates", f"at least the {column.bins} bins of {column.name!r}", got=cells)
+    share = np.arange(cells + 1) / cells
+    grid: Floats = column.lower * (1 - share) + column.upper * share
+    grid[0], grid[-1] = column.lower, column.upper
+    if not (np.diff(grid) > 0).all():
+        hint = f"The grid has {cells} cells; use wider bounds or fewer candidates."
+        raise SchemaError(f"{column.name}.upper", "far enough above lower for the grid", hint=hint)
+    return grid

@@ -1,0 +1,143 @@
+"""What a model says, as data: sections with tables and pictures, for the terminal, the report and notebooks alike."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+
+from ..budget import check_fraction, check_whole, convert
+from ..schema import Schema
+
+FloatArray = NDArray[np.float64]
+_ROWS, _SERIES = 30, 8
+"""Rows of a table on a page, and of these in a picture."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What is asked of a description: the level of intervals, rows of each table, and one column in place of all."""
+
+    level: float = 0.95
+    most: int | None = None
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        convert(self, level=check_fraction)
+        if self.most is not None:
+            convert(self, most=check_whole)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of texts; the first column is left-aligned."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bars:
+    """Horizontal bars with optional intervals; `simplexdp.plots.figure` draws this and the pictures below."""
+
+    labels: Sequence[str]
+    values: ArrayLike
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    title: str = ""
+    note: str = ""
+    unit: str = "probability"
+    cells: int = 40
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Groups:
+    """Groups of vertical bars, one colour for each series."""
+
+    labels: Sequence[str]
+    series: Mapping[str, ArrayLike]
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeatMap:
+    """A table of probabilities as a map, with the names of its two axes and of their cells."""
+
+    values: NDArray[Any]
+    axes: tuple[str, str]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    title: str = ""
+
+
+Picture = Bars | Groups | HeatMap
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A heading with paragraphs, a table and pictures, in this order."""
+
+    heading: str
+    text: Sequence[str] = ()
+    table: Table | None = None
+    figures: Sequence[tuple[Any, str]] = ()
+    """Pictures, or matplotlib figures, with what they show for those who cannot see them."""
+    items: Sequence[str] = ()
+    badge: bool | None = field(default=None)
+    """Whether a promise holds; None for no badge."""
+
+
+def conditional_section(
+    column: str, given: Sequence[str], table: FloatArray, schema: Schema | None, most: int | None
+) -> Section:
+    """P(column | given), one row for each combination of the given cells, as many as asked for."""
+    flat = table.reshape(-1, table.shape[-1])
+    if schema is None:
+        values, names = [str(i + 1) for i in range(flat.shape[1])], [str(i + 1) for i in range(flat.shape[0])]
+    else:
+        values = list(schema[column].labels)
+        names = [", ".join(labels) for labels in itertools.product(*(schema[name].labels for name in given))]
+    names = [name or "–" for name in names]
+    shown = _ROWS if most is None else most
+    heading = f"P({column} | {' × '.join(given)})" if given else f"P({column})"
+    return Section(
+        heading=heading,
+        table=Table(
+            columns=[" × ".join(given) or column, *values],
+            rows=[[name, *(f"{p:.4f}" for p in row)] for name, row in list(zip(names, flat, strict=True))[:shown]],
+            note=cut(shown, len(names)).removeprefix(": "),
+        ),
+        figures=[
+            (
+                Groups(
+                    labels=values,
+                    series=dict(list(zip(names, flat, strict=True))[:_SERIES]),
+                    title=heading + cut(_SERIES, len(names)),
+                ),
+                f"The distributions of {column}{cut(_SERIES, len(names))}",
+            )
+        ],
+    )
+
+
+def cut(shown: int, there: int) -> str:
+    """What to add where not all is shown."""
+    return "" if shown >= there else f": {shown} of {there:,} are shown"
+
+
+def mutual_information(weights: FloatArray, rows: FloatArray) -> float:
+    """In nats, between which row it is, with these weights, and what the row's distribution gives."""
+    pooled = weights @ rows
+    return float(max(0.0, weights @ xlogy(rows, rows).sum(axis=1) - xlogy(pooled, pooled).sum()))
+
+
+def nats(value: float) -> str:
+    """Information for people; NaN is what could not be computed."""
+    return "–" if math.isnan(value) else f"{value:.5f}"

@@ -1,0 +1,152 @@
+"""Kernels: sums over the records whose parts have a bounded size, whatever a record holds.
+
+A kernel is known by its name. It gets released parameters and blocks of cell numbers, or the counts of some tables, and
+adds up whole numbers whose size is checked in whole numbers, so the guarantee does not rest on floating point.
+
+Proof: docs/proofs/sums.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidArgument
+from ..estimation.reweight import Expansion, Scores
+from ..fitting.design import Expected
+from ..mechanisms.sums import NoisySum, SumKind
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Blocks = Iterator[dict[str, IntArray]]
+"""One pass over the rows: blocks of cell numbers by column. **Private**."""
+
+BLOCK_CELLS = 1 << 20
+"""Scores held at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """Sums that can be asked for.
+
+    Args:
+        kinds: of the sums that one pass makes.
+        names: of their draws.
+        sums: makes them, exactly, from released parameters and private rows or counts. **Private**: they need noise.
+        of_tables: whether it is given the counts of tables; otherwise blocks of rows.
+    """
+
+    kinds: tuple[SumKind, ...]
+    names: tuple[str, ...]
+    sums: Callable[[Any, Any, Sequence[NoisySum]], tuple[IntArray, ...]]
+    of_tables: bool = False
+
+
+def newton_sums(at: Expansion, blocks: Blocks, sums: Sequence[NoisySum]) -> tuple[IntArray, ...]:
+    """The sums of all records' whole-number gradients and Hessians of the log-loss. **Private**: they need noise.
+
+    A record's part is a function of that record and of earlier releases only: its own share of the tables is taken out
+    of its score.
+    """
+    vector, matrix = sums
+    scores = at.scores
+    size, classes = scores.size, scores.start.size
+    gradient = np.zeros(size, dtype=np.int64)
+    hessian = np.zeros((size, size), dtype=np.int64)
+    rows = max(1, BLOCK_CELLS // (size * classes))
+    for block in blocks:
+        codes, labels = [block[name] for name in at.features], block[at.target]
+        for first in range(0, len(labels), rows):
+            cut = slice(first, first + rows)
+            g, a = _parts(scores, [c[cut] for c in codes], labels[cut], at.weights, at.biases)
+            gradient += _whole_vectors(g, scores.gradient_size, vector.bound).sum(axis=0)
+            roots = _whole_roots(a, scores.hessian_trace, matrix.bound)
+            # Whole numbers below 2^53 add up exactly in floating point, in any order.
+            flat = roots.reshape(-1, size)
+            hessian += (flat.T @ flat).astype(np.int64)
+    return gradient, hessian
+
+
+def _parts(
+    scores: Scores, codes: Sequence[NDArray[np.integer]], labels: NDArray[np.integer], w: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gradients (rows × parameters) and square roots of the Hessians (rows × classes × parameters)."""
+    rows, classes, features = len(labels), scores.start.size, len(codes)
+    at = np.arange(rows)
+    design = np.zeros((rows, classes, features + classes))
+    for k, (column, ratio, without) in enumerate(zip(codes, scores.ratios, scores.without, strict=True)):
+        design[:, :, k] = ratio.T[column]
+        design[at, labels, k] = without[labels, column]
+    design[:, np.arange(classes), features + np.arange(classes)] = scores.bias_scale
+    logits = scores.start + b + design[:, :, :features] @ w
+    logits -= logits.max(axis=1, keepdims=True)
+    p = np.exp(logits)
+    p /= p.sum(axis=1, keepdims=True)
+    error = p.copy()
+    error[at, labels] -= 1
+    gradient = np.einsum("njk,nj->nk", design, error)
+    design -= np.einsum("njk,nj->nk", design, p)[:, None]
+    design *= np.sqrt(p)[:, :, None]
+    return gradient, design
+
+
+def _whole_vectors(parts: FloatArray, clip: float, bound: int) -> IntArray:
+    """Clipped, scaled to the bound and rounded; rounding adds at most √size/2 to a norm, which is left free."""
+    free = max(bound - math.sqrt(parts.shape[1]) / 2, 0.0)
+    norms = np.sqrt((parts**2).sum(axis=1))
+    whole = np.rint(parts * (free / np.maximum(norms, clip))[:, None])
+    # Squares of whole numbers are exact here; "not at most" also catches what is not a number.
+    whole[~((whole**2).sum(axis=1) <= bound**2)] = 0
+    found: IntArray = whole.astype(np.int64)
+    return found
+
+
+def _whole_roots(parts: FloatArray, clip: float, bound: int) -> FloatArray:
+    """The same for the roots of matrices, whose squared entries add up to the trace; whole numbers as floats."""
+    free = max(math.sqrt(bound) - math.sqrt(parts.shape[1] * parts.shape[2]) / 2, 0.0)
+    traces = (parts**2).sum(axis=(1, 2))
+    whole = np.rint(parts * (free / np.sqrt(np.maximum(traces, clip)))[:, None, None])
+    whole[~((whole**2).sum(axis=(1, 2)) <= bound)] = 0
+    return np.asarray(whole)
+
+
+def deviation_scores(at: Expected, tables: Sequence[IntArray], sums: Sequence[NoisySum]) -> tuple[IntArray, ...]:
+    """How far each table is from what was expected, in whole steps. **Private**: they need their noise.
+
+    One record more adds one slope of one cell to the score of a table, and each slope is a whole number within ±c with
+    c√P at most the bound, however the floating-point numbers before it came out.
+    """
+    (vector,) = sums
+    if [table.shape for table in tables] != [np.shape(cells) for cells in at.cells]:
+        raise InvalidArgument("expected", "counts of the shapes of the tables")
+    steps = at.steps(vector.bound)
+    return (np.array([_score(t, m, at.clip, steps) for t, m in zip(tables, at.cells, strict=True)], dtype=np.int64),)
+
+
+def _score(counts: IntArray, expected: FloatArray, clip: float, steps: int) -> int:
+    """Σ over cells of the slopes from 0 to the count, in blocks: memory does not grow with the records."""
+    ends = np.cumsum(counts.ravel())
+    starts, m = ends - counts.ravel(), np.asarray(expected, dtype=np.float64).ravel()
+    log = np.where(m == 0, -np.inf, np.nan)
+    np.log(m, out=log, where=m > 0)
+    total = 0
+    for first in range(0, int(ends[-1]), BLOCK_CELLS):
+        places = np.arange(first, min(first + BLOCK_CELLS, int(ends[-1])))
+        cell = np.searchsorted(ends, places, side="right")
+        slopes = np.log(places - starts[cell] + 0.5) - log[cell]
+        whole = np.rint(np.clip(slopes, -clip, clip) * (steps / clip))
+        whole[~(np.abs(whole) <= steps)] = 0  # what is not a number too
+        total += int(whole.sum())
+    return total
+
+
+KERNELS: dict[str, Kernel] = {
+    "deviation": Kernel(kinds=("vector",), names=("scores",), sums=deviation_scores, of_tables=True),
+    "newton": Kernel(kinds=("vector", "matrix"), names=("gradient", "hessian"), sums=newton_sums),
+}
+"""What a recipe may name."""

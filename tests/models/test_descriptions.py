@@ -1,0 +1,138 @@
+"""What a model says: the same sections everywhere, and names that siblings share."""
+
+from __future__ import annotations
+
+import html
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from test_models_same_bytes import BUDGET, SCHEMA, fitted, rows
+
+from simplexdp import BayesianNetwork, Budget, Model, NaiveBayes, plots, release
+from simplexdp.errors import InvalidArgument
+from simplexdp.models.sections import Bars, Groups, HeatMap, conditional_section
+from simplexdp.naive_bayes import encode_batches, predict_batches
+from simplexdp.report import model_report
+
+NAMES = ("distribution", "naive Bayes", "merged bins", "network")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_report_holds_every_section_of_the_description(name: str) -> None:
+    model = fitted(name)
+    assert isinstance(model, Model)
+    text = html.unescape(model_report(model))
+    parts = [*model.describe(), *(part for each in model.details for part in model.describe(column=each))]
+    assert parts
+    for part in parts:
+        assert f"<h2>{part.heading}</h2>" in text
+        for cell in [cell for row in (part.table.rows if part.table else ()) for cell in row]:
+            assert f"<td>{cell}</td>" in text
+        for said in [*part.text, *part.items, *(label for _, label in part.figures)]:
+            assert said in text
+    assert text.count("<img ") == sum(len(part.figures) for part in parts) + 1  # the privacy profile
+
+
+def test_merged_bins_are_named_in_the_report() -> None:
+    assert "b (4 of 8 cells)" in model_report(fitted("merged bins"))
+    assert "merged before" not in model_report(fitted("naive Bayes"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_most_cuts_every_table(name: str) -> None:
+    model = fitted(name)
+    for part in model.describe(most=2):
+        assert part.table is None or len(part.table.rows) == 2
+    for wrong in ({"most": 0}, {"level": 1.0}, {"level": True}):
+        with pytest.raises(InvalidArgument):
+            model.describe(**wrong)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_column_of_a_model(name: str) -> None:
+    model = fitted(name)
+    if name == "distribution":
+        with pytest.raises(InvalidArgument, match="left out for a release"):
+            model.describe(column="a")
+        return
+    (part,) = model.describe(column="d")
+    assert part.heading == ("P(d | a × e)" if name == "network" else "P(d | e)")
+    table = model.tables["d"] if name == "network" else model.conditionals[model.features.index("d")]
+    shown = np.array([[float(cell) for cell in row[1:]] for row in part.table.rows])
+    np.testing.assert_allclose(shown, table.reshape(-1, 2), atol=5.1e-5)
+    picture = model.picture(column="d")
+    assert isinstance(picture, Groups)
+    np.testing.assert_array_equal(list(picture.series.values()), table.reshape(-1, 2))
+    with pytest.raises(InvalidArgument, match="column"):
+        model.describe(column="nothing")
+
+
+def test_pictures_are_drawn_from_what_they_hold() -> None:
+    table, network = fitted("distribution").picture(), fitted("network").picture()
+    assert isinstance(table, HeatMap)
+    np.testing.assert_array_equal(plots.figure(table).axes[0].images[0].get_array(), table.values)
+    assert isinstance(network, Bars)
+    (axis,) = plots.figure(network).axes
+    assert [bar.get_width() for bar in axis.patches] == list(network.values)  # type: ignore[arg-type]
+    assert plots.figure(axis.figure) is axis.figure
+    assert isinstance(release([5, 6, 7], budget=BUDGET).picture(), Bars)
+
+
+def test_a_column_of_many_cells_has_a_picture_that_fits_a_page() -> None:
+    groups = Groups(labels=[f"c{i}" for i in range(2000)], series={f"s{i}": np.ones(2000) for i in range(3)})
+    figure = plots.figure(groups)
+    assert figure.get_size_inches()[0] <= 24
+    (axis,) = figure.axes
+    assert len(axis.patches) == 6000
+    assert [label.get_text() for label in axis.get_xticklabels()] == [f"c{i}" for i in range(0, 2000, 50)]
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def estimators() -> tuple[Any, Any]:
+    bayes = NaiveBayes(schema=SCHEMA, target="e", random_state=1).fit_source(rows())
+    return bayes, BayesianNetwork([("e", "d")], SCHEMA, entropy=1).fit(rows())
+
+
+def test_siblings_say_the_same_by_the_same_names() -> None:
+    for fit in estimators():
+        assert isinstance(fit.model, Model)
+        assert fit.certificate() == fit.model.certificate()
+        assert fit.sample(5, seed=1).num_rows == 5
+        assert fit.sample(5, seed=1).equals(fit.sample(5, seed=1))
+    bayes, _ = estimators()
+    assert bayes.model is bayes.model_
+    assert bayes.certificate() == bayes.certificate_
+    for ask in (lambda new: new.model, lambda new: new.certificate(), lambda new: new.sample(5)):
+        with pytest.raises(NotFittedError):
+            ask(NaiveBayes(schema=SCHEMA))
+
+
+def test_naive_bayes_predicts_by_the_name_that_networks_have() -> None:
+    model, batches = fitted("naive Bayes"), rows().slice(0, 200).combine_chunks().to_batches()
+    (codes,), (expected,) = encode_batches(model, batches), predict_batches(model, batches)
+    named = dict(zip(model.features, codes, strict=True))
+    np.testing.assert_array_equal(model.predict("e", named), expected)
+    np.testing.assert_array_equal(model.predict("e", dict(reversed(named.items()))), expected)
+    np.testing.assert_array_equal(model.predict("e", np.column_stack(codes)), expected)
+    with pytest.raises(InvalidArgument, match="the class of this model"):
+        model.predict("a", named)
+    with pytest.raises(InvalidArgument, match="also of 'a'"):
+        model.predict("e", {name: code for name, code in named.items() if name != "a"})
+
+
+def test_the_report_begins_with_the_verdict_and_says_what_it_leaves_out() -> None:
+    made = release([119, 74, 618], budget=Budget(epsilon=1.0, delta=1e-5))
+    page = model_report(made)
+    assert 0 < page.index("PRIVATE: (1, 1e-05)-DP for one row, replace-one. N = 811 (public).") < page.index("<h2>")
+    assert "prefers-color-scheme: dark" in page
+    section = conditional_section("c", ("p",), np.full((40, 3), 1 / 3), None, None)
+    assert section.table is not None
+    assert section.table.note == "30 of 40 are shown"
+    assert section.figures[0][0].title.endswith(": 8 of 40 are shown")
+    assert "are shown" not in str(conditional_section("c", ("p",), np.full((5, 3), 1 / 3), None, None))
