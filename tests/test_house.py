@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tools.house import KEPT, SOURCE, WANTED, Tree, edges, long_lists, measured, show, walks
+from tools.house import KEPT, SOURCE, WANTED, Tree, between_rooms, edges, long_lists, measured, show, walks
 
 FILES = {
     "__init__.py": """
@@ -141,12 +141,17 @@ def test_the_edges_of_a_call(example: Tree) -> None:
     }
 
 
+def test_edges_within_a_room_do_not_count_between_rooms() -> None:
+    pairs = {("p", "p.a"), ("p.a.x", "p.a.y"), ("p.a.x", "p.b"), ("p.a.y", "p.b.z"), ("p.b.z", "p.a")}
+    assert between_rooms(pairs) == 3
+
+
 @pytest.mark.slow
 def test_the_house_is_no_worse_than_it_was(capsys: pytest.CaptureFixture[str]) -> None:
     tree = Tree.of(SOURCE)
     found = measured(tree, walks())
     assert found.keys() == KEPT.keys() == WANTED.keys()
-    show(tree, found)
+    show(tree, found, {})
     printed = capsys.readouterr().out
     assert all(re.search(rf"^{re.escape(name)} +{number:,} ", printed, re.MULTILINE) for name, number in found.items())
     assert {name: (number, KEPT[name]) for name, number in found.items() if number > KEPT[name]} == {}, printed

@@ -209,6 +209,12 @@ def edges(call: Callable[[], object], package: str) -> set[tuple[str, str]]:
     return found
 
 
+def between_rooms(pairs: Iterable[tuple[str, str]]) -> int:
+    """How many edges would be left if each folder and each module beside them were one module: the frontier."""
+    rooms = {tuple((name.split(".") + [""])[1] for name in pair) for pair in pairs}
+    return sum(a != b for a, b in rooms)
+
+
 def walks() -> dict[str, Callable[[], object]]:
     """What a user asks for, on made-up rows: a vector, naive Bayes with five features, a network and its sample."""
     numpy, dp = importlib.import_module("numpy"), importlib.import_module("simplexdp")
@@ -313,12 +319,15 @@ def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def show(tree: Tree, found: Mapping[str, int]) -> None:
+def show(tree: Tree, found: Mapping[str, int], calls: Mapping[str, Callable[[], object]]) -> None:
     """Print the table, then the names behind its numbers."""
     print(f"{'property':62}{'measured':>9}{'kept':>9}{'wanted':>9}")
     for name, number in found.items():
         wanted = WANTED[name]
         print(f"{name:62}{number:9,}{KEPT[name]:9,}{'–' if wanted is None else format(wanted, ','):>9}")
+    print("\nIf each folder were one module:")
+    for name, call in calls.items():
+        print(f"  {name}: {between_rooms(edges(call, tree.package))}")
     print(f"\nFunctions with more than {MOST_PARAMETERS} parameters:")
     for function in long_lists(tree.functions()):
         print(f"  {function.parameters:3} {function}{' (public door)' if function.public else ''}")
@@ -334,7 +343,9 @@ def show(tree: Tree, found: Mapping[str, int]) -> None:
 def main() -> None:
     """Measure this repository."""
     tree = Tree.of(SOURCE)
-    show(tree, measured(tree, walks()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the same columns are fitted twice
+        show(tree, measured(tree, walks()), walks())
 
 
 if __name__ == "__main__":
