@@ -211,7 +211,7 @@ def edges(call: Callable[[], object], package: str) -> set[tuple[str, str]]:
 
 def between_rooms(pairs: Iterable[tuple[str, str]]) -> int:
     """How many edges would be left if each folder and each module beside them were one module: the frontier."""
-    rooms = {tuple((name.split(".") + [""])[1] for name in pair) for pair in pairs}
+    rooms = {tuple(([*name.split("."), ""])[1] for name in pair) for pair in pairs}
     return sum(a != b for a, b in rooms)
 
 
