@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"noisy"},
     {"mechanisms"},
     {"estimation", "utility"},
-    {"models", "plots"},
+    {"models", "plots", "pictures"},
     {"planning", "fitting"},
     {"private"},
     {"pipeline", "forecast", "stand_ins", "ledger", "naive_bayes", "counting", "quantiles"},

@@ -17,7 +17,7 @@ from .accounting import PrivacyLoss
 from .budget import check_fraction, check_number, check_positive, check_whole
 from .errors import InvalidArgument, MissingExtra
 from .models.release import Release, cell_labels, distribution_picture
-from .models.sections import Bars, Groups, HeatMap
+from .models.sections import Bars, Curves, Diagram, Groups, HeatMap
 from .numerics.printed import printed
 
 COLOURS = ("#0b5fa5", "#c4480c", "#5b7f2b", "#7a4f9e", "#8a8a8a")
@@ -60,8 +60,12 @@ def figure(picture: Any) -> Any:
         return _heat_map(picture)
     if isinstance(picture, Groups):
         return comparison(picture.labels, picture.series, title=picture.title)
+    if isinstance(picture, Diagram):
+        return _diagram(picture)
+    if isinstance(picture, Curves):
+        return _curves(picture)
     if isinstance(picture, Bars):
-        found = {field.name: getattr(picture, field.name) for field in fields(picture)}
+        found = {field.name: getattr(picture, field.name) for field in fields(picture) if field.name != "texts"}
         return bars(found.pop("labels"), found.pop("values"), **found)
     return picture
 
@@ -261,6 +265,49 @@ def _heat_map(picture: HeatMap) -> Any:
     axis.set_xlabel(picture.axes[1])
     axis.set_title(picture.title, loc="left", fontsize=10)
     figure.colorbar(image, ax=axis, label="published probability", shrink=0.9)
+    return figure
+
+
+def _diagram(picture: Diagram) -> Any:
+    """The same layout as in reports."""
+    from .pictures.network import layout
+
+    found = layout(picture.nodes, picture.edges)
+    places, width, height = found.places, found.width, found.height
+    figure, axis = _figure(max(3.0, width / 72), max(1.5, height / 72))
+    axis.set_axis_off()
+    axis.set_xlim(-5, width + 5)
+    axis.set_ylim(height + 5, -5)
+    axis.set_title(picture.title, loc="left", fontsize=10)
+    arrow = {"arrowstyle": "-|>", "color": "#666666", "linewidth": 0.8}
+    for parent, child in picture.edges:
+        (x, y, w, h), (to_x, to_y, to_w, _) = places[parent], places[child]
+        start = (x + w / 2, y + h)
+        for bend, top, end in found.bends[parent, child]:
+            axis.plot([start[0], bend, bend], [start[1], top, end], color="#666666", linewidth=0.8)
+            start = (bend, end)
+        axis.annotate("", xy=(to_x + to_w / 2, to_y), xytext=start, arrowprops=arrow)
+    box = {"boxstyle": "round", "facecolor": "#dbe8f5", "edgecolor": "#555555"}
+    for node, (x, y, w, h) in places.items():
+        axis.text(x + w / 2, y + h / 2, _short(node), ha="center", va="center", fontsize=8, bbox=box)
+    return figure
+
+
+def _curves(picture: Curves) -> Any:
+    figure, axis = _figure(5.2, 3.4)
+    for i, (name, values) in enumerate(picture.series.items()):
+        spread = picture.errors.get(name)
+        axis.errorbar(picture.x, values, yerr=spread, color=COLOURS[i % len(COLOURS)], label=name, capsize=2)
+    for name, value in picture.levels.items():
+        axis.axhline(value, color="#555555", linestyle="--", linewidth=1, label=name)
+    for set_scale, logarithmic in zip((axis.set_xscale, axis.set_yscale), picture.logarithmic, strict=True):
+        if logarithmic:
+            set_scale("log")
+    axis.set_title(picture.title, loc="left", fontsize=10)
+    axis.set_xlabel(picture.x_label)
+    axis.set_ylabel(picture.y_label)
+    if len(picture.series) + len(picture.levels) > 1:
+        axis.legend(frameon=False)
     return figure
 
 

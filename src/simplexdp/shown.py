@@ -34,20 +34,17 @@ def arrow(columns: Columns) -> Any:
     return pa.table({name: list(values) for name, values in columns.items()})
 
 
-def card(title: str, facts: Sequence[str], columns: Columns, most: int = ROWS) -> str:
-    """Title, facts and table as HTML that needs nothing else, in the colours of the page it stands on."""
+def card(title: str, facts: Sequence[str], columns: Columns, most: int = ROWS, drawn: str = "") -> str:
+    """Title, facts, a picture and a table as HTML that needs nothing else, in the colours of the page it stands on."""
     there = max((len(values) for values in columns.values()), default=0)
     rows = list(zip(*(values[:most] for values in columns.values()), strict=True))
     head = "".join(f'<th scope="col" style="{_CELL}{_side(v)}">{html.escape(n)}</th>' for n, v in columns.items())
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}{_side([x])}">{html.escape(_text(x))}</td>' for x in row) + "</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{''.join(map(_cell, range(len(row)), row))}</tr>" for row in rows)
     told = "".join(f"<div>{html.escape(fact)}</div>" for fact in facts)
     table = f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     left = f"<div>{len(rows)} of {there:,} rows are shown.</div>" if there > len(rows) else ""
     shown = f"{table}{left}" if rows else ""
-    return f'<div style="{_BOX}"><strong>{html.escape(title)}</strong>{told}{shown}</div>'
+    return f'<div style="{_BOX}"><strong>{html.escape(title)}</strong>{told}{drawn}{shown}</div>'
 
 
 class Shown:
@@ -74,6 +71,11 @@ class Shown:
     def _repr_html_(self) -> str:
         """For notebooks, light and dark."""
         return card(repr(self), self._facts(), self._columns())
+
+
+def _cell(place: int, value: Any) -> str:
+    tag, more = ("th", ' scope="row"') if place == 0 else ("td", "")
+    return f'<{tag}{more} style="font-weight:normal;{_CELL}{_side([value])}">{html.escape(_text(value))}</{tag}>'
 
 
 def _side(values: Sequence[Any]) -> str:

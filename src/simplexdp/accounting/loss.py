@@ -121,7 +121,7 @@ class PrivacyLoss(Shown):
         With δ = 0 that is the largest loss: infinite for the Dirichlet, Pólya and Gaussian mechanisms, exact for
         Laplace noise.
         """
-        return self.bounds(delta=delta).upper
+        return self._epsilon(check_delta("delta", delta)).upper
 
     def bounds(
         self, *, epsilon: float | None = None, delta: float | None = None, order: float | None = None
@@ -136,9 +136,10 @@ class PrivacyLoss(Shown):
             epsilon = check_not_negative("epsilon", epsilon, rounded="down")  # δ falls in ε
             intervals = [c.delta(epsilon) for c in self._compositions]
             return Interval(max(i.lower for i in intervals), max(i.upper for i in intervals))
-        return self._epsilon_bounds(check_delta("delta", delta or 0.0))
+        return self._epsilon(check_delta("delta", delta or 0.0), both=True)
 
-    def _epsilon_bounds(self, delta: float) -> Interval:
+    def _epsilon(self, delta: float, *, both: bool = False) -> Interval:
+        """Bounds of ε at δ; without `both`, the lower one is left at 0."""
         largest = [c.largest_loss for c in self._compositions]
         top = Interval(max(i.lower for i in largest), max(i.upper for i in largest))
         if delta == 0:
@@ -150,7 +151,7 @@ class PrivacyLoss(Shown):
         start = max(self._guess(delta), 1e-9)
         upper = smallest_that_fits(lambda epsilon: _log(self.bounds(epsilon=epsilon).upper) - target, start, rtol=1e-11)
         upper = min(upper, top.upper)  # no δ is needed there
-        if math.isinf(upper) or at_zero.lower <= delta:
+        if not both or math.isinf(upper) or at_zero.lower <= delta:
             return Interval(0.0, upper)
         lower = largest_that_fits(lambda epsilon: target - _log(self.bounds(epsilon=epsilon).lower), upper, rtol=1e-11)
         return Interval(min(lower, upper), upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from ..ledger.amount import loss_from_body
 from ..ledger.registry import dataset_name
 from ..models import check_document
 from ..models.document import checksum, read_file, write_file
-from ..models.sections import Section, Table
+from ..models.sections import Bars, Section, Table
 from ..numerics.printed import printed
 from ..report import page
 from ..schema import Schema
@@ -129,6 +130,8 @@ def _row(ledger: Ledger, dataset: str, charged: list[Entry], failures: dict[str,
     }
 
 
+_DRAWN = 40
+"""Amounts in a picture."""
 _CHARGES = ["number", "when", "who", "data set", "what", "ε by itself", "release"]
 _DeltaShown = Annotated[float | None, typer.Option(help="Show ε at this δ; that of the budget by default.")]
 
@@ -225,12 +228,25 @@ def _sections(state: list[dict[str, Any]], charges: list[dict[str, Any]], delta:
     closed = [f"{row['dataset']} is closed." for row in state if row["closed"]]
     what = Table(columns=["data set", "charges", f"ε spent{at}", f"ε left{at}"], rows=rows, note=note)
     sections = [
-        Section(heading="Data sets", table=what, items=closed),
-        Section(heading="Charges", table=Table(columns=_CHARGES, rows=_charge_texts(charges, 64))),
+        Section(heading="Data sets", table=what, items=closed, figures=_spent_picture(state, at)),
+        Section(heading="Charges", table=Table(columns=_CHARGES, rows=_charge_texts(charges, 64), texts=True)),
     ]
     if failed:
         sections.append(Section(heading="Requests that failed after they were paid", items=failed))
     return sections
+
+
+def _spent_picture(state: list[dict[str, Any]], at: str) -> list[tuple[Any, str]]:
+    labels, values, texts = [], [], []
+    for row in state:
+        for what, up in (("spent", True), ("left", False)):
+            value = row[f"epsilon_{what}"]
+            if value is not None and math.isfinite(value):
+                labels.append(f"{row['dataset']}: {what}")
+                values.append(value)
+                texts.append(printed(value, up=up))
+    drawn = Bars(labels=labels, values=values, texts=texts, title=f"ε spent and left{at}", unit="ε", cells=_DRAWN)
+    return [(drawn, "What each data set has spent and has left")] if labels else []
 
 
 @app.command()

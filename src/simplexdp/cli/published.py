@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from .. import plots
 from ..budget import check_fraction
 from ..errors import InvalidArgument, SourceError
-from ..models import Model, Predictor, read
-from ..models.document import write_file
+from ..ledger import Ledger
+from ..models import Model, Predictor, check_document, read
+from ..models.document import checksum, read_file, write_file
+from ..models.plain import in_words
 from ..models.sections import Section
 from ..private.counting.encode import Codes, ColumnSpec, Encoder
 from ..private.counting.files import Files, column_names, open_files, with_layout
@@ -52,6 +54,9 @@ def inspect(
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture (.png, .svg, .pdf) or a whole report (.html).")
     ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="A ledger: say which of its entries paid for the file, and for what data set.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -61,17 +66,41 @@ def inspect(
         check_output(plot, force, PICTURES)
     found = read(file)
     sections = found.describe(level=level, most=cells, column=column)
+    paid = None if ledger is None else _paid(file, ledger)
     if as_json:
-        print_json({"kind": found.kind, "certificate": found.certificate().__dict__, **found.as_data(level=level)})
+        told = {} if ledger is None else {"paid": paid}
+        facts = {"kind": found.kind, "certificate": found.certificate().__dict__, **told}
+        print_json({**facts, **found.as_data(level=level)})
     else:
-        _show(found, sections, hint=column is None and len(found.releases) > 1)
+        _show(found, sections, hint=column is None and len(found.releases) > 1, paid=paid, looked=ledger is not None)
     if plot is not None:
-        write_file(plot, _picture(found, column, level, plot.suffix.lower().removeprefix(".")))
+        form = plot.suffix.lower().removeprefix(".")
+        write_file(plot, _picture(found, column, level, form, paid or {}))
         typer.echo(f"Written to {plot}.", err=as_json)
 
 
-def _show(found: Model, sections: Sequence[Section], hint: bool) -> None:
+def _paid(file: Path, ledger: Path) -> dict[str, str] | None:
+    """The data set and the entry of a ledger that paid for a file; None where it did not."""
+    charge = Ledger.open(ledger).paid_for(checksum(check_document(read_file(file))))
+    if charge is None:
+        return None
+    return {
+        "dataset": str(charge.body["dataset"]),
+        "entry": f"{charge.number} of {ledger.name}, {charge.time}, by {charge.actor}",
+    }
+
+
+def _show(found: Model, sections: Sequence[Section], hint: bool, paid: dict[str, str] | None, looked: bool) -> None:
     typer.echo(f"{found!r}")
+    typer.echo(". ".join(found._facts()) + ".")
+    if found.private:
+        typer.echo(in_words(found.guarantee))
+    if looked:
+        typer.echo(
+            "No charge of the ledger paid for this file."
+            if paid is None
+            else f"Data set: {paid['dataset']}. Paid for by entry {paid['entry']}."
+        )
     first = found.releases[0]
     typer.echo(f"created {first.created} by {first.software}; estimate: {first.method}\n")
     last = max((i for i, section in enumerate(sections) if section.table is not None), default=None)
@@ -85,9 +114,9 @@ def _show(found: Model, sections: Sequence[Section], hint: bool) -> None:
     typer.echo(f"\n{found.certificate()}")
 
 
-def _picture(found: Model, column: str | None, level: float, form: str) -> bytes:
+def _picture(found: Model, column: str | None, level: float, form: str, paid: dict[str, str]) -> bytes:
     if form == "html":
-        return model_report(found, level=level).encode()
+        return model_report(found, level=level, **paid).encode()
     return plots.save(plots.figure(found.picture(level=level, column=column)), form)
 
 

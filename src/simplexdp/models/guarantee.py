@@ -105,11 +105,7 @@ class Guarantee:
 
         The search for ε ends a little above it, and what was asked for would look overspent.
         """
-        loss, asked, delta = self.loss, self.budget, check_delta("delta", delta)
-        found = loss.epsilon(delta)
-        if asked is not None and asked.delta == delta and loss.fits(asked):
-            return min(found, asked.epsilon)
-        return found
+        return _epsilon(self, check_delta("delta", delta))
 
     def views(
         self, deltas: Sequence[float] = (1e-5, 1e-6, 1e-9), orders: Sequence[float] = (2, 5, 20)
@@ -153,6 +149,16 @@ class Guarantee:
             )
         except (KeyError, TypeError, AttributeError):
             raise FormatError("the guarantee of the document is incomplete") from None
+
+
+@lru_cache(maxsize=128)
+def _epsilon(guarantee: Guarantee, delta: float) -> float:
+    """Kept, because a report, a certificate and a ledger ask for the same ε, which takes seconds for many tables."""
+    loss, asked = guarantee.loss, guarantee.budget
+    found = loss.epsilon(delta)
+    if asked is not None and asked.delta == delta and loss.fits(asked):
+        return min(found, asked.epsilon)
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -23,11 +23,12 @@ from ..estimation.values import IntervalKind
 from ..numerics import as_array
 from ..numerics.printed import printed
 from ..schema import Categories, Column, Numeric, Schema
-from ..shown import Shown
+from ..shown import Shown, card
 from .answer import Answer, How, cells_of
 from .certificate import Certificate, certify
 from .document import Document
 from .guarantee import Guarantee
+from .plain import delta_of, in_words
 from .query import Evidence, Family, compare, mean, quantile, query
 from .records import IntArray
 from .regression import one_step, regression
@@ -100,6 +101,8 @@ def distinct_rows(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     return distinct, inverse.ravel()
 
 
+_REACH = 2000
+"""Cells of a conditional table up to which its intervals are shown."""
 ENTROPIES = ("operating-system", "seeded")
 
 
@@ -223,6 +226,17 @@ class Model(Shown, Document, ABC):
 
         return plots.figure(self.picture(level=level, column=column))
 
+    def _repr_html_(self) -> str:
+        """For notebooks: verdict and facts, the first picture, and the first rows of the numbers."""
+        from ..pictures import svg
+
+        try:
+            drawn = svg(self.picture())
+        except Infeasible:
+            drawn = ""
+        facts = [*self._facts(), *([in_words(self.guarantee)] if self.private else [])]
+        return card(repr(self), facts, self._columns(), drawn=drawn)
+
     def _columns(self) -> dict[str, list[Any]]:
         """A row for each number: which column, given which cells of which others, its cell, and the probability."""
         told: dict[str, list[Any]] = {"column": [], "given": [], "cell": [], "probability": []}
@@ -239,8 +253,7 @@ class Model(Shown, Document, ABC):
 
     def _facts(self) -> list[str]:
         guarantee, total = self.guarantee, self.releases[0].total
-        asked = None if guarantee.budget is None else guarantee.budget.delta
-        delta = 1e-6 if asked is None else asked
+        delta = delta_of(guarantee)
         size = "N is private" if total is None else f"N = {total:,.0f} (public)"
         if not self.private:
             return ["NOT PRIVATE", *self.not_private, size]
@@ -280,6 +293,18 @@ class Model(Shown, Document, ABC):
     def conditional(self, node: str) -> NDArray[np.float64]:
         """P(node | parents) over the released cells, parents first, for each family."""
         raise Infeasible(f"this model has no table of {node!r} given others.")
+
+    def _reach(self, node: str, parents: Sequence[str], level: float) -> NDArray[np.float64] | None:
+        """Half of the interval of each P(node | parents); None where cells were merged or none can be given."""
+        table = self.conditional(node)
+        try:
+            found = self.query(node, list(parents) or None, level=level)
+        except (Infeasible, InvalidArgument):
+            return None
+        if table.size > _REACH or len(found) != table.size:
+            return None
+        half = (found.high - found.low) / 2
+        return half.reshape(table.shape) if np.isfinite(half).all() else None
 
     @cached_property
     def _evidence(self) -> Evidence:

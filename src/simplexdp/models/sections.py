@@ -36,11 +36,12 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of texts; the first column is left-aligned."""
+    """A table of texts; the first column is left-aligned, and all of them where it is said to hold `texts`."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    texts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,15 +56,18 @@ class Bars:
     note: str = ""
     unit: str = "probability"
     cells: int = 40
+    texts: Sequence[str] | None = None
+    """The numbers as they are to be read, where their rounding matters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
-    """Groups of vertical bars, one colour for each series."""
+    """Groups of bars, one colour for each series, with what tells series and cells apart."""
 
     labels: Sequence[str]
     series: Mapping[str, ArrayLike]
     title: str = ""
+    axes: tuple[str, str] = ("given", "value")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,9 +79,48 @@ class HeatMap:
     rows: Sequence[str]
     columns: Sequence[str]
     title: str = ""
+    unit: str = "published probability"
 
 
-Picture = Bars | Groups | HeatMap
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagram:
+    """A graph: nodes with arrows (from, to) between them."""
+
+    nodes: Sequence[str]
+    edges: Sequence[tuple[str, str]]
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curves:
+    """Lines over a common axis, with spreads around their points and level lines.
+
+    Args:
+        x: where the points are.
+        series: for each line its values.
+        errors: for some lines how far each point spreads.
+        levels: horizontal lines by name.
+        marks: of the x axis; by default round numbers.
+        logarithmic: whether the x axis is, and the y axis.
+        title: of the picture.
+        x_label: of the x axis.
+        y_label: of the y axis.
+        note: below the picture.
+    """
+
+    x: Sequence[float]
+    series: Mapping[str, Sequence[float]]
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    levels: Mapping[str, float] = field(default_factory=dict)
+    marks: Sequence[float] | None = None
+    logarithmic: tuple[bool, bool] = (False, False)
+    title: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    note: str = ""
+
+
+Picture = Bars | Groups | HeatMap | Diagram | Curves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +138,17 @@ class Section:
 
 
 def conditional_section(
-    column: str, given: Sequence[str], table: FloatArray, schema: Schema | None, most: int | None
+    column: str,
+    given: Sequence[str],
+    table: FloatArray,
+    schema: Schema | None,
+    most: int | None,
+    half: FloatArray | None = None,
 ) -> Section:
-    """P(column | given), one row for each combination of the given cells, as many as asked for."""
+    """P(column | given), one row for each combination of the given cells, as many as asked for.
+
+    `half` is half of the interval of each number, where it is known.
+    """
     flat = table.reshape(-1, table.shape[-1])
     if schema is None:
         values, names = [str(i + 1) for i in range(flat.shape[1])], [str(i + 1) for i in range(flat.shape[0])]
@@ -111,8 +162,8 @@ def conditional_section(
         heading=heading,
         table=Table(
             columns=[" × ".join(given) or column, *values],
-            rows=[[name, *(f"{p:.4f}" for p in row)] for name, row in list(zip(names, flat, strict=True))[:shown]],
-            note=cut(shown, len(names)).removeprefix(": "),
+            rows=[[name, *row] for name, row in zip(names[:shown], _numbers(flat[:shown], half), strict=True)],
+            note="; ".join(filter(None, [_HALF if half is not None else "", cut(shown, len(names))[2:]])),
         ),
         figures=[
             (
@@ -120,11 +171,22 @@ def conditional_section(
                     labels=values,
                     series=dict(list(zip(names, flat, strict=True))[:_SERIES]),
                     title=heading + cut(_SERIES, len(names)),
+                    axes=(" × ".join(given) or "given", column),
                 ),
                 f"The distributions of {column}{cut(_SERIES, len(names))}",
             )
         ],
     )
+
+
+_HALF = "probability ± half of its interval"
+
+
+def _numbers(flat: FloatArray, half: FloatArray | None) -> list[list[str]]:
+    if half is None:
+        return [[f"{p:.4f}" for p in row] for row in flat]
+    reach = half.reshape(-1, flat.shape[1])
+    return [[f"{p:.4f} ± {r:.4f}" for p, r in zip(*rows, strict=True)] for rows in zip(flat, reach, strict=False)]
 
 
 def cut(shown: int, there: int) -> str:

@@ -235,7 +235,8 @@ class TablesModel(ModelOfReleases):
     @property
     def title(self) -> str:
         """Of its report."""
-        return f"{len(self.tables)} tables over {len(self.columns)} columns"
+        tables = "1 table" if len(self.tables) == 1 else f"{len(self.tables)} tables"
+        return f"{tables} over {len(self.columns)} columns"
 
     def sections(self, view: View) -> list[Section]:
         """What there is, and each table with its margins."""
@@ -259,7 +260,7 @@ class TablesModel(ModelOfReleases):
             rows=drawn[: view.most or _ROWS],
             note=_cut(len(drawn), view.most or _ROWS),
         )
-        return [Section(heading=f"{len(self.tables)} tables", text=text, table=what), *parts]
+        return [Section(heading="What was drawn", text=text, table=what), *parts]
 
     def data(self, view: View) -> dict[str, Any]:
         """Every cell of every table with its interval."""
@@ -457,15 +458,11 @@ def _cross_section(model: TablesModel, names: Columns, view: View, picture: bool
     figures = []
     if picture and len(names) == 2 and min(counts.shape) > 1:
         first, second = names
-        shares = counts / counts.sum()
-        figures = [
-            (
-                HeatMap(
-                    values=shares, axes=(first, second), rows=list(schema[first].labels), columns=across, title=heading
-                ),
-                f"The joint distribution of {heading}",
-            )
-        ]
+        rows_, title = list(schema[first].labels), heading
+        drawn = HeatMap(
+            values=counts, axes=(first, second), rows=rows_, columns=across, title=title, unit="estimated records"
+        )
+        figures = [(drawn, f"Records by {heading}")]
     return Section(
         heading=heading,
         table=Table(

@@ -25,7 +25,7 @@ from ..guarantee import Guarantee
 from ..model import ModelOfReleases, Predictor, cell_places, check_codes, distinct_rows
 from ..records import IntArray, RowDraws, draw_given, possible_records, possible_shares
 from ..release import FloatArray, Release
-from ..sections import Bars, Section, Table, View, conditional_section, mutual_information, nats
+from ..sections import Bars, Diagram, Section, Table, View, conditional_section, cut, mutual_information, nats
 from .graph import Graph, write_network
 
 _SHOWN = 8
@@ -120,9 +120,9 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
             column = view.column
             if column not in self.tables:
                 raise InvalidArgument("column", "a node of the network", got=column)
-            return [
-                conditional_section(column, self.graph.parents(column), self.tables[column], self.schema, view.most)
-            ]
+            parents = self.graph.parents(column)
+            half = self._reach(column, parents, view.level)
+            return [conditional_section(column, parents, self.tables[column], self.schema, view.most, half)]
         rows = [
             [node, ", ".join(parents) or "–", f"{self.tables[node].size:,}", nats(self.information[node])]
             for node, parents in self.graph.families
@@ -136,6 +136,7 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
             unit="nats",
             cells=30,
         )
+        graph = Diagram(nodes=list(self.graph.nodes), edges=list(self.graph.edges), title="The graph")
         marginals = []
         for node in self.graph.nodes[:_SHOWN]:
             with contextlib.suppress(Infeasible):  # exact inference has its limits
@@ -151,9 +152,16 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
                     rows=rows[: view.most],
                     note="In the published model.",
                 ),
-                figures=[(told, "Mutual information of each column with its parents")],
+                figures=[
+                    (graph, "The graph of the network: arrows go from parents to children"),
+                    (told, "Mutual information of each column with its parents"),
+                ],
             ),
-            Section(heading="Marginals", figures=marginals, text=["Computed from the published tables."]),
+            Section(
+                heading="Marginals",
+                figures=marginals,
+                text=[f"Computed from the published tables{cut(len(marginals), len(rows))}."],
+            ),
         ]
 
     def data(self, view: View) -> dict[str, Any]:  # noqa: ARG002  # it has no intervals
