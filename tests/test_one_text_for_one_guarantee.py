@@ -73,7 +73,7 @@ def test_every_place_shows_the_same_text(
     for delta, epsilon in wanted.items():
         for text in (certificate.promise, str(certificate), terminal, html):
             assert f"({epsilon}, {delta})" in text
-        assert f"<tr><td>{delta}</td><td>{epsilon}</td></tr>" in html
+        assert f'<tr><th scope="row">{delta}</th><td>{epsilon}</td></tr>' in html
         exact = json.loads(certificate.to_json())["guarantee"]["epsilon_at_delta"][delta]
         assert exact == model.guarantee.epsilon(float(delta))  # data for programs stays exact
         assert float(epsilon) >= exact
@@ -83,13 +83,13 @@ def test_every_place_shows_the_same_text(
 
 
 def test_the_report_says_above_one_where_it_is(models: dict[str, Document]) -> None:
-    assert "<tr><td>1e-09</td><td>1.00001</td></tr>" in model_report(models["just above"])  # it said 1
+    assert '<tr><th scope="row">1e-09</th><td>1.00001</td></tr>' in model_report(models["just above"])  # it said 1
 
 
 def test_no_finite_epsilon_is_one_word_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exact = release([3, 4], budget=None, mechanism="none")
     assert set(exact.certificate().epsilons.values()) == {"infinite"}
-    assert "<td>1e-05</td><td>infinite</td>" in model_report(exact)
+    assert '<th scope="row">1e-05</th><td>infinite</td>' in model_report(exact)
     assert run(["account", "dirichlet", "--r", "1", "--alpha", "2", "--order", "40"]) == 0
     assert "infinite" in capsys.readouterr().out
 

@@ -13,9 +13,9 @@ from test_models_same_bytes import BUDGET, SCHEMA, fitted, rows
 
 from simplexdp import BayesianNetwork, Budget, Model, NaiveBayes, plots, release
 from simplexdp.errors import InvalidArgument
-from simplexdp.models.sections import Bars, Groups, HeatMap, conditional_section
+from simplexdp.models.sections import Bars, Diagram, Groups, HeatMap, conditional_section
 from simplexdp.naive_bayes import encode_batches, predict_batches
-from simplexdp.report import model_report
+from simplexdp.report import budget_split, model_report
 
 NAMES = ("distribution", "naive Bayes", "merged bins", "network")
 
@@ -29,11 +29,13 @@ def test_the_report_holds_every_section_of_the_description(name: str) -> None:
     assert parts
     for part in parts:
         assert f"<h2>{part.heading}</h2>" in text
-        for cell in [cell for row in (part.table.rows if part.table else ()) for cell in row]:
-            assert f"<td>{cell}</td>" in text
+        for name, *cells in part.table.rows if part.table else ():
+            assert f'<th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) in text
         for said in [*part.text, *part.items, *(label for _, label in part.figures)]:
             assert said in text
-    assert text.count("<img ") == sum(len(part.figures) for part in parts) + 1  # the privacy profile
+    split = budget_split(model) is not None
+    assert text.count("<svg ") == sum(len(part.figures) for part in parts) + 1 + split  # the privacy profile
+    assert "<img " not in text
 
 
 def test_merged_bins_are_named_in_the_report() -> None:
@@ -61,7 +63,7 @@ def test_one_column_of_a_model(name: str) -> None:
     (part,) = model.describe(column="d")
     assert part.heading == ("P(d | a × e)" if name == "network" else "P(d | e)")
     table = model.tables["d"] if name == "network" else model.conditionals[model.features.index("d")]
-    shown = np.array([[float(cell) for cell in row[1:]] for row in part.table.rows])
+    shown = np.array([[float(cell.split()[0]) for cell in row[1:]] for row in part.table.rows])
     np.testing.assert_allclose(shown, table.reshape(-1, 2), atol=5.1e-5)
     picture = model.picture(column="d")
     assert isinstance(picture, Groups)
@@ -74,9 +76,9 @@ def test_pictures_are_drawn_from_what_they_hold() -> None:
     table, network = fitted("distribution").picture(), fitted("network").picture()
     assert isinstance(table, HeatMap)
     np.testing.assert_array_equal(plots.figure(table).axes[0].images[0].get_array(), table.values)
-    assert isinstance(network, Bars)
+    assert isinstance(network, Diagram)
     (axis,) = plots.figure(network).axes
-    assert [bar.get_width() for bar in axis.patches] == list(network.values)  # type: ignore[arg-type]
+    assert [text.get_text() for text in axis.texts if text.get_text()] == list(network.nodes)
     assert plots.figure(axis.figure) is axis.figure
     assert isinstance(release([5, 6, 7], budget=BUDGET).picture(), Bars)
 
@@ -129,7 +131,7 @@ def test_naive_bayes_predicts_by_the_name_that_networks_have() -> None:
 def test_the_report_begins_with_the_verdict_and_says_what_it_leaves_out() -> None:
     made = release([119, 74, 618], budget=Budget(epsilon=1.0, delta=1e-5))
     page = model_report(made)
-    assert 0 < page.index("PRIVATE: (1, 1e-05)-DP for one row, replace-one. N = 811 (public).") < page.index("<h2>")
+    assert 0 < page.index("(1, 1e-05)-DP for one row, replace-one. N = 811 (public).") < page.index("<h2>")
     assert "prefers-color-scheme: dark" in page
     section = conditional_section("c", ("p",), np.full((40, 3), 1 / 3), None, None)
     assert section.table is not None

@@ -269,7 +269,7 @@ def test_inspect_shows_it(capsys: pytest.CaptureFixture[str], model: Independent
 def test_the_report_shows_it(model: Independent) -> None:
     text = model_report(model)
     assert "<h1>Independent</h1>" in text
-    assert text.count('<img alt="P(') == 3
+    assert text.count('<figure tabindex="0" aria-label="P(') == 3
     assert "What is promised" in text
 
 

@@ -86,7 +86,7 @@ def _paid(file: Path, ledger: Path) -> dict[str, str] | None:
         return None
     return {
         "dataset": str(charge.body["dataset"]),
-        "entry": f"{charge.number} of {ledger.name}, {charge.time}, by {charge.actor}",
+        "entry": f"{charge.number} of {ledger.name}, {charge.body['time']}, by {charge.body['actor']}",
     }
 
 

@@ -101,7 +101,7 @@ def distinct_rows(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     return distinct, inverse.ravel()
 
 
-_REACH = 2000
+_BOUNDED = 2000
 """Cells of a conditional table up to which its intervals are shown."""
 ENTROPIES = ("operating-system", "seeded")
 
@@ -294,17 +294,20 @@ class Model(Shown, Document, ABC):
         """P(node | parents) over the released cells, parents first, for each family."""
         raise Infeasible(f"this model has no table of {node!r} given others.")
 
-    def _reach(self, node: str, parents: Sequence[str], level: float) -> NDArray[np.float64] | None:
-        """Half of the interval of each P(node | parents); None where cells were merged or none can be given."""
+    def _bounds(
+        self, node: str, parents: Sequence[str], level: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The interval of each P(node | parents); None where cells were merged or none can be given."""
         table = self.conditional(node)
+        if table.size > _BOUNDED:
+            return None
         try:
             found = self.query(node, list(parents) or None, level=level)
         except (Infeasible, InvalidArgument):
             return None
-        if table.size > _REACH or len(found) != table.size:
+        if len(found) != table.size or not (np.isfinite(found.low).all() and np.isfinite(found.high).all()):
             return None
-        half = (found.high - found.low) / 2
-        return half.reshape(table.shape) if np.isfinite(half).all() else None
+        return found.low.reshape(table.shape), found.high.reshape(table.shape)
 
     @cached_property
     def _evidence(self) -> Evidence:

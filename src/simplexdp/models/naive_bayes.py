@@ -269,8 +269,8 @@ class NaiveBayesModel(ModelOfReleases, Predictor):
             if column not in self.features:
                 raise InvalidArgument("column", "a feature of the model", got=column)
             table = self.conditionals[self.features.index(column)]
-            half = None if column in self.merged_bins else self._reach(column, [self.target], view.level)
-            return [conditional_section(column, [self.target], table, self.schema, view.most, half)]
+            bounds = None if column in self.merged_bins else self._bounds(column, [self.target], view.level)
+            return [conditional_section(column, [self.target], table, self.schema, view.most, bounds)]
         names = self._class_names
         gained = [[name, nats(value)] for name, value in self.information.items()]
         classes = Bars(labels=names, values=self.class_probabilities, title=f"P({self.target})")

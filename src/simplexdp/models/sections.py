@@ -143,11 +143,11 @@ def conditional_section(
     table: FloatArray,
     schema: Schema | None,
     most: int | None,
-    half: FloatArray | None = None,
+    bounds: tuple[FloatArray, FloatArray] | None = None,
 ) -> Section:
     """P(column | given), one row for each combination of the given cells, as many as asked for.
 
-    `half` is half of the interval of each number, where it is known.
+    `bounds` are those of the interval of each number, where they are known.
     """
     flat = table.reshape(-1, table.shape[-1])
     if schema is None:
@@ -162,8 +162,8 @@ def conditional_section(
         heading=heading,
         table=Table(
             columns=[" × ".join(given) or column, *values],
-            rows=[[name, *row] for name, row in zip(names[:shown], _numbers(flat[:shown], half), strict=True)],
-            note="; ".join(filter(None, [_HALF if half is not None else "", cut(shown, len(names))[2:]])),
+            rows=[[name, *row] for name, row in zip(names[:shown], _numbers(flat[:shown], bounds), strict=True)],
+            note="; ".join(filter(None, [_BOUNDS if bounds is not None else "", cut(shown, len(names))[2:]])),
         ),
         figures=[
             (
@@ -179,14 +179,15 @@ def conditional_section(
     )
 
 
-_HALF = "probability ± half of its interval"
+_BOUNDS = "probability (from to of its interval, as `query` answers it)"
 
 
-def _numbers(flat: FloatArray, half: FloatArray | None) -> list[list[str]]:
-    if half is None:
+def _numbers(flat: FloatArray, bounds: tuple[FloatArray, FloatArray] | None) -> list[list[str]]:
+    if bounds is None:
         return [[f"{p:.4f}" for p in row] for row in flat]
-    reach = half.reshape(-1, flat.shape[1])
-    return [[f"{p:.4f} ± {r:.4f}" for p, r in zip(*rows, strict=True)] for rows in zip(flat, reach, strict=False)]
+    low, high = (each.reshape(-1, flat.shape[1]) for each in bounds)
+    lines = zip(flat, low, high, strict=False)
+    return [[f"{p:.4f} ({a:.4f}–{b:.4f})" for p, a, b in zip(*line, strict=True)] for line in lines]
 
 
 def cut(shown: int, there: int) -> str:

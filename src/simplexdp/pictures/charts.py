@@ -65,7 +65,7 @@ def draw_bars(picture: Bars) -> str:
     return canvas.drawn(y, words(picture))
 
 
-def draw_map(picture: HeatMap) -> str:
+def draw_map(picture: HeatMap, said: str | None = None) -> str:
     """A table as a map: the darker a cell the larger it is, with its number where there is room."""
     values = np.asarray(picture.values, dtype=np.float64)[:_MAP, :_MAP]
     rows, columns = list(picture.rows)[:_MAP], list(picture.columns)[:_MAP]
@@ -101,11 +101,11 @@ def draw_map(picture: HeatMap) -> str:
             for k, line in enumerate(lines):
                 canvas.text(middle + 4 + LINE * (k - (len(lines) - 1) / 2), y + deep - 4, line, turned=True)
     y += deep
-    for label, row, said in zip(rows, values, numbers, strict=True):
+    for label, row, texts in zip(rows, values, numbers, strict=True):
         lines = wrapped(label, aside - 8)
         height = max(_ROW, LINE * len(lines) + 3)
         canvas.lines(aside - 6, y + height / 2 + 4 - LINE * (len(lines) - 1) / 2, lines, side="end")
-        for j, (value, text) in enumerate(zip(row.tolist(), said, strict=True)):
+        for j, (value, text) in enumerate(zip(row.tolist(), texts, strict=True)):
             canvas.box(aside + cell * j, y, cell - 1, height - 1, opacity=max(0.04, _DARK * max(value, 0.0) / top))
             if wide <= cell:
                 canvas.text(aside + cell * (j + 0.5), y + height / 2 + 4, text, side="middle", size=10.5)
@@ -117,7 +117,7 @@ def draw_map(picture: HeatMap) -> str:
         if there > _MAP
     ]
     y = _notes(canvas, y, [unit, *cut])
-    return canvas.drawn(y, words(picture))
+    return canvas.drawn(y, said or words(picture))
 
 
 def draw_groups(picture: Groups) -> str:
@@ -125,9 +125,8 @@ def draw_groups(picture: Groups) -> str:
     names = list(picture.series)
     values = np.array([np.asarray(each, dtype=np.float64) for each in picture.series.values()])
     if len(names) > _GROUPS or len(names) * len(picture.labels) > 4 * _GROUPS:
-        return draw_map(
-            HeatMap(values=values, axes=picture.axes, rows=names, columns=picture.labels, title=picture.title)
-        )
+        drawn = HeatMap(values=values, axes=picture.axes, rows=names, columns=picture.labels, title=picture.title)
+        return draw_map(drawn, words(picture))
     top = float(values.max(initial=0.0)) or 1.0
     aside, above = _beside(picture.labels)
     right = max(width_of(_fixed(float(v), top)) for v in values.ravel()) + 6

@@ -121,8 +121,8 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
             if column not in self.tables:
                 raise InvalidArgument("column", "a node of the network", got=column)
             parents = self.graph.parents(column)
-            half = self._reach(column, parents, view.level)
-            return [conditional_section(column, parents, self.tables[column], self.schema, view.most, half)]
+            bounds = self._bounds(column, parents, view.level)
+            return [conditional_section(column, parents, self.tables[column], self.schema, view.most, bounds)]
         rows = [
             [node, ", ".join(parents) or "–", f"{self.tables[node].size:,}", nats(self.information[node])]
             for node, parents in self.graph.families
