@@ -17,7 +17,7 @@ from scipy.stats import binom
 from simplexdp import BayesianNetwork, Budget, Numeric, Schema, release, release_distribution
 from simplexdp.errors import Infeasible, InvalidArgument
 from simplexdp.estimation import NoisyCounts
-from simplexdp.estimation.posterior import EFFECT_GRID, FLAT, SINGLE_COLUMN, PooledPosteriors
+from simplexdp.estimation.posterior import EFFECT_GRID, FLAT, SINGLE_COLUMN, PooledPosteriors, _cost
 from simplexdp.models.regression import combine
 from simplexdp.naive_bayes import fit_naive_bayes
 
@@ -85,7 +85,9 @@ def dense_posterior(known: PooledPosteriors, columns: tuple[str, ...], about: st
         variance = effect.variance / (m.size / cells)
         noise += variance * product(names, lambda n: np.eye(n) - 1 / n, lambda n: np.full((n, n), 1 / n))
         if len(names) < len(columns):
-            deviation = SINGLE_COLUMN * m if len(names) == 1 else known._strength(names) * scale
+            deviation = SINGLE_COLUMN * m
+            if len(names) > 1:
+                deviation = np.sqrt(known.indicator(columns, names) @ known._strength(names)) * scale
             same = product(names, np.eye, lambda n: np.ones((n, n)))
             others += deviation[:, None] * same * deviation
     own, grid = (scale**2, EFFECT_GRID) if len(columns) > 1 else (m**2, (SINGLE_COLUMN,))
@@ -98,12 +100,13 @@ def dense_posterior(known: PooledPosteriors, columns: tuple[str, ...], about: st
         small = 1e-6 * (1 + _noise_diagonal(known, columns).min())
         logs, means, covariances = [], [], []
         for a in grid:
-            prior = others + np.diag(a * a * own)
+            wide = known._widths(columns, values - m, a * a * own, sampled) if len(columns) > 1 else np.ones(1)
+            prior = others + np.diag(a * a * own * wide)
             whole = prior + sampling + least + small * np.eye(m.size) + flat
             law = prior + (sampling if about == "records" else 0)
             records = prior + sampling
             z = np.linalg.solve(whole, values - m)
-            logs.append(-0.5 * (values - m) @ z - 0.5 * np.linalg.slogdet(whole)[1])
+            logs.append(-0.5 * (values - m) @ z - 0.5 * np.linalg.slogdet(whole)[1] - _cost(wide))
             for each, kept in ((records, []), (law, covariances)):
                 mean, covariance = m + each @ z, each - each @ np.linalg.solve(whole, each)
                 along = covariance.sum(axis=1)

@@ -5,8 +5,9 @@ noise is Σ_S v_S P_S, with P_S the projector on the effects of exactly the colu
 
     counts f = m + Σ_S (effects of S, of standard deviation a_S m^¾) + sampling,        A = f + noise,
 
-all normal. The a_S are learnt from A over a grid, smaller tables first. The posterior of f speaks of the records; that
-of f without its sampling error speaks of the population that they were drawn from.
+all normal but the effects, which are Student's: each has a width of its own, at which it is normal. The a_S and the
+widths are learnt from A, smaller tables first. The posterior of f speaks of the records; that of f without its
+sampling error speaks of the population that they were drawn from.
 
 All matrices here are a diagonal and a few indicators of margins, A = D + B W Bᵀ with as many columns of B as the
 margins have cells, so nothing grows with the cube of the cells (Woodbury's identity).
@@ -39,6 +40,10 @@ EFFECT_POWER = 0.75
 """The standard deviation of an effect grows with this power of the expected count."""
 SINGLE_COLUMN = 3.0
 """Relative prior standard deviation of the counts of one column: hardly any."""
+FREEDOM = 1.0
+"""Degrees of freedom of the law of single effects: in real tables some are far larger than the others."""
+EM_STEPS = 20
+"""Of expectation-maximisation for how wide the law of each effect is: more change nothing that matters."""
 FLAT = 10.0
 """Noise of the total in units of the trace: the evidence says nothing about it, it is conditioned on instead."""
 MOST_DRAWN_TOGETHER = 2000
@@ -100,7 +105,7 @@ class PooledPosteriors:
         self.sizes = {n: k for names, table in tables.items() for n, k in zip(names, table.values.shape, strict=True)}
         self._sets = [frozenset(names) for names in tables]
         self._rows = rows
-        self._strengths: dict[tuple[str, ...], float] = {}
+        self._strengths: dict[tuple[str, ...], FloatArray] = {}
         self._found: dict[tuple[str, ...], dict[About, Normal]] = {}
 
     def holds(self, columns: Sequence[str]) -> bool:
@@ -212,12 +217,15 @@ class PooledPosteriors:
             grid = (self._moment(columns, scale, sampled),)
         for _ in range(passes):
             problem = _Problem.of(self, columns, values, m, prior, sampled)
-            laws = [problem.given(a * a * own) for a in grid]
-            weights = softmax(np.array([law.evidence for law in laws]))
+            widths = [self._widths(columns, values - m, a * a * own, sampled) if several else 1.0 for a in grid]
+            laws = [problem.given(a * a * own * w) for a, w in zip(grid, widths, strict=True)]
+            weights = softmax(np.array([law.evidence - _cost(w) for law, w in zip(laws, widths, strict=True)]))
             mean = sum(w * law.means["records"] for w, law in zip(weights, laws, strict=True))
             sampled = np.maximum(mean, 0.1 * np.sqrt(m))
             sampled = sampled * (total / sampled.sum())
-        self._strengths[tuple(sorted(columns))] = float(np.sqrt(weights @ np.square(grid)))
+        found = sum(p * a * a * w for p, a, w in zip(weights, grid, widths, strict=True)) * np.ones(m.size)
+        turned = np.argsort(columns)
+        self._strengths[tuple(sorted(columns))] = found.reshape(self.shape(columns)).transpose(turned).ravel()
         return {about: _mixed(weights, laws, about) for about in ("population", "records")}
 
     def _moment(self, columns: tuple[str, ...], scale: FloatArray, counts: FloatArray) -> float:
@@ -237,14 +245,33 @@ class PooledPosteriors:
                 continue
             single = len(names) == 1
             blocks.append(self.indicator(columns, names, m if single else scale))
-            variance = SINGLE_COLUMN**2 if single else self._strength(names) ** 2
-            variances.append(np.full(blocks[-1].shape[1], variance))
+            variances.append(np.full(blocks[-1].shape[1], SINGLE_COLUMN**2) if single else self._strength(names))
         return sparse.hstack(blocks, format="csr"), np.concatenate(variances)
 
-    def _strength(self, names: tuple[str, ...]) -> float:
+    def _widths(self, columns: tuple[str, ...], excess: FloatArray, own: FloatArray, counts: FloatArray) -> FloatArray:
+        """How much wider than the others the law of each single effect is: Student's law as a mixture of normal ones.
+
+        With λ ~ Gamma(ν/2, ν/2) and effect ~ N(0, own/λ), expectation-maximisation puts 1/λ at
+        (ν + E[effect²]/own)/(ν + 1). It starts from above, with what is seen, so that a large effect is found.
+        """
+        effect = self.known.noisy_effect(columns)
+        values = excess.reshape(self.shape(columns))
+        for axis in range(values.ndim):
+            values = values - values.mean(axis=axis, keepdims=True)
+        squares = values.ravel() ** 2 / max(effect.left, 1e-9)
+        known = self._rows * counts + effect.variance + effect.slope * counts
+        widths = np.maximum(1.0, (squares - known) / own)
+        for _ in range(EM_STEPS):
+            law = own * widths
+            kept = law / (law + known)
+            widths = (FREEDOM + (kept**2 * squares + kept * known) / own) / (FREEDOM + 1)
+        return np.asarray(widths)
+
+    def _strength(self, names: tuple[str, ...]) -> FloatArray:
+        """Prior variances of the effects of exactly these columns, by cell of their table."""
         key = tuple(sorted(names))
         self.posterior(key, "records")
-        return self._strengths[key]
+        return self._strengths[key].reshape(self.shape(key)).transpose([key.index(name) for name in names]).ravel()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -367,6 +394,11 @@ def _posterior(
     return e * (1 - share), sparse.hstack([b, scaled], format="csr"), core
 
 
+def _cost(widths: FloatArray | float) -> float:
+    """What the logarithm of Student's mixture takes for these widths, none where all are 1."""
+    return float(0.5 * FREEDOM * np.sum(np.log(widths) + 1 / np.asarray(widths) - 1))
+
+
 def _dense(matrix: Any) -> FloatArray:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
 
@@ -390,8 +422,10 @@ def _mixed(weights: FloatArray, laws: Sequence[_Law], about: About) -> Normal:
 
 # -- intervals of ratios ------------------------------------------------------------------------------------------
 
-TAIL_STRETCH = 0.12
+TAIL_STRETCH = 0.06
 """How much longer an interval is that rests on the prior alone: real effects have heavier tails than normal ones."""
+SKEW = 0.25
+"""What part of the prior's variance grows with the count: a small count may be far larger, and not far smaller."""
 BLOCK = 256
 """Linear functions whose covariances are found at once."""
 
@@ -409,6 +443,11 @@ class Ratios:
     top: Any
     bottom: Any
     group: np.ndarray[Any, np.dtype[np.intp]]
+
+    @cached_property
+    def _sums(self) -> bool:
+        """Whether answers are counts of some cells over others."""
+        return bool(np.all(sparse.csc_array(self.top).data == 1))
 
     @cached_property
     def _cells(self) -> FloatArray | None:
@@ -451,7 +490,8 @@ class Ratios:
             direct: the same without a prior, which says how much of the answer rests on one.
             q: quantile of the normal at the level.
             rows: that one person may have.
-            population: whether sampling is part of it; probabilities then lie as Wilson's interval does.
+            population: whether sampling is part of it; probabilities then lie as Wilson's interval does: where the
+                variance grows with the count, the interval is that of all counts which do not contradict the estimate.
             bounded: whether answers are probabilities.
             tails: excess kurtosis of the noise behind each answer, by which its quantile is corrected.
         """
@@ -463,13 +503,15 @@ class Ratios:
         estimate = np.where(b > 0, a / safe, np.nan)
         error = np.where(b > 0, np.sqrt(np.maximum(va - 2 * estimate * c + estimate**2 * vb, 0)) / safe, np.inf)
         low, high = fieller(a, b, va, vb, c, reach)
-        if bounded:
+        if self._sums:
             known = (vb <= 1e-9 * np.maximum(va, 1e-300)) & (b > 0)
             p = np.clip(np.nan_to_num(estimate, nan=0.5), 0, 1)
-            slope = rows * kept**2 * (1 - 2 * p) * population
+            slope = rows * kept**2 * (1 - 2 * p) * (population and bounded)
+            slope = slope + SKEW * (1 - kept) * va / np.maximum(a, np.sqrt(va) + 1e-300)
             centre, half = a + reach**2 * slope / 2, np.sqrt(reach**2 * va + (reach**2 * slope / 2) ** 2)
             low = np.where(known, (centre - half) / safe, low)
             high = np.where(known, (centre + half) / safe, high)
+        if bounded:
             estimate, low, high = (np.clip(each, 0, 1) for each in (np.nan_to_num(estimate, nan=0.5), low, high))
         return estimate, error, low, high
 
