@@ -15,6 +15,7 @@ from . import plots
 from ._version import __version__
 from .accounting import PrivacyLoss
 from .budget import check_fraction
+from .models.agreement import agreement_section
 from .models.certificate import Certificate, steps_of
 from .models.model import Model
 from .models.plain import in_words, key_facts
@@ -110,6 +111,8 @@ def model_report(model: Model, *, level: float = 0.95, dataset: str | None = Non
     certificate, guarantee = model.certificate(), model.guarantee
     parts = [*model.describe(level=level)]
     parts += [section for name in model.details for section in model.describe(level=level, column=name)]
+    if (agreement := agreement_section(model, level=level)) is not None:
+        parts.append(agreement)
     split = budget_split(model)
     pictures = [(profile({"": guarantee.loss}), "The privacy profile: δ for every ε"), (split, "The budget by step")]
     drawn = [(picture, text) for picture, text in pictures if picture is not None]

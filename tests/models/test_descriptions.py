@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from test_models_same_bytes import BUDGET, SCHEMA, fitted, rows
 
 from simplexdp import BayesianNetwork, Budget, Model, NaiveBayes, plots, release
 from simplexdp.errors import InvalidArgument
+from simplexdp.models.agreement import agreement_section, compared
 from simplexdp.models.sections import Bars, Diagram, Groups, HeatMap, conditional_section
 from simplexdp.naive_bayes import encode_batches, predict_batches
 from simplexdp.report import budget_split, model_report
@@ -26,7 +28,9 @@ def test_the_report_holds_every_section_of_the_description(name: str) -> None:
     assert isinstance(model, Model)
     text = html.unescape(model_report(model))
     parts = [*model.describe(), *(part for each in model.details for part in model.describe(column=each))]
-    assert parts
+    agreement = agreement_section(model)
+    assert agreement is not None
+    parts.append(agreement)
     for part in parts:
         assert f"<h2>{part.heading}</h2>" in text
         for name, *cells in part.table.rows if part.table else ():
@@ -138,3 +142,40 @@ def test_the_report_begins_with_the_verdict_and_says_what_it_leaves_out() -> Non
     assert section.table.note == "30 of 40 are shown"
     assert section.figures[0][0].title.endswith(": 8 of 40 are shown")
     assert "are shown" not in str(conditional_section("c", ("p",), np.full((5, 3), 1 / 3), None, None))
+
+
+# -- intervals and what they say -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["naive Bayes", "network"])
+def test_conditional_tables_have_the_intervals_of_the_answers(name: str) -> None:
+    model = fitted(name)
+    (part,) = model.describe(column="d", level=0.8)
+    answer = model.query("d", given=["a", "e"] if name == "network" else ["e"], level=0.8)
+    assert part.table is not None
+    shown = [cell.split()[1] for row in part.table.rows for cell in row[1:]]
+    expected = [f"({low:.4f}–{high:.4f})" for low, high in zip(answer.low, answer.high, strict=True)]
+    assert shown == expected[: len(shown)]
+
+
+def test_rows_that_hardly_anything_is_known_of_are_marked() -> None:
+    bounds = np.array([[0.4, 0.3], [0.1, 0.0]]), np.array([[0.6, 0.6], [0.7, 0.9]])
+    part = conditional_section("c", ("p",), np.full((2, 2), 0.5), None, None, bounds)
+    assert part.table is not None
+    assert [row[0] for row in part.table.rows] == ["1", "2 ?"]
+    assert "1 of 2" in part.table.note
+
+
+def test_records_of_the_model_agree_with_the_release_and_others_do_not() -> None:
+    model = fitted("network")
+    for each in compared(model, size=5000):
+        assert each.sampled.sum() == pytest.approx(1)
+        assert each.inside > 0.8
+    section = agreement_section(model)
+    assert section is not None
+    assert section.heading == "The sample agrees with the release"
+    wrong = replace(model, tables={node: np.full_like(t, 1 / t.shape[-1]) for node, t in model.tables.items()})
+    other = agreement_section(wrong)
+    assert other is not None
+    assert other.heading == "The sample departs from the release"
+    assert agreement_section(release([5, 6, 7], budget=BUDGET)) is None

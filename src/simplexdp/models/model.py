@@ -298,16 +298,17 @@ class Model(Shown, Document, ABC):
         self, node: str, parents: Sequence[str], level: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """The interval of each P(node | parents); None where cells were merged or none can be given."""
-        table = self.conditional(node)
-        if table.size > _BOUNDED:
+        sizes = self._evidence.pooled.sizes
+        shape = tuple(sizes.get(name, 0) for name in (*parents, node))
+        if not 0 < math.prod(shape) <= _BOUNDED:
             return None
         try:
             found = self.query(node, list(parents) or None, level=level)
         except (Infeasible, InvalidArgument):
             return None
-        if len(found) != table.size or not (np.isfinite(found.low).all() and np.isfinite(found.high).all()):
+        if not (np.isfinite(found.low).all() and np.isfinite(found.high).all()):
             return None
-        return found.low.reshape(table.shape), found.high.reshape(table.shape)
+        return found.low.reshape(shape), found.high.reshape(shape)
 
     @cached_property
     def _evidence(self) -> Evidence:

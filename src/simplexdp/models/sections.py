@@ -18,6 +18,8 @@ from ..schema import Schema
 FloatArray = NDArray[np.float64]
 _ROWS, _SERIES = 30, 8
 """Rows of a table on a page, and of these in a picture."""
+HARDLY_KNOWN = 0.5
+"""A row with an interval at least this long is marked: hardly anything is known of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,13 +159,19 @@ def conditional_section(
         names = [", ".join(labels) for labels in itertools.product(*(schema[name].labels for name in given))]
     names = [name or "–" for name in names]
     shown = _ROWS if most is None else most
+    marks = _marks(flat, bounds)
+    unknown = f"? marks rows that hardly anything is known of: {marks.count('?'):,} of {len(names):,}"
+    unknown = unknown if "?" in marks else ""
     heading = f"P({column} | {' × '.join(given)})" if given else f"P({column})"
     return Section(
         heading=heading,
         table=Table(
             columns=[" × ".join(given) or column, *values],
-            rows=[[name, *row] for name, row in zip(names[:shown], _numbers(flat[:shown], bounds), strict=True)],
-            note="; ".join(filter(None, [_BOUNDS if bounds is not None else "", cut(shown, len(names))[2:]])),
+            rows=[
+                [f"{name} {mark}".rstrip(), *row]
+                for name, mark, row in zip(names[:shown], marks, _numbers(flat[:shown], bounds), strict=False)
+            ],
+            note="; ".join(filter(None, [_BOUNDS if bounds is not None else "", cut(shown, len(names))[2:], unknown])),
         ),
         figures=[
             (
@@ -180,6 +188,14 @@ def conditional_section(
 
 
 _BOUNDS = "probability (from to of its interval, as `query` answers it)"
+
+
+def _marks(flat: FloatArray, bounds: tuple[FloatArray, FloatArray] | None) -> list[str]:
+    """A question mark for each row with an interval so long that hardly anything is known."""
+    if bounds is None:
+        return [""] * len(flat)
+    lengths = (bounds[1] - bounds[0]).reshape(flat.shape).max(axis=1)
+    return ["?" if length >= HARDLY_KNOWN else "" for length in lengths]
 
 
 def _numbers(flat: FloatArray, bounds: tuple[FloatArray, FloatArray] | None) -> list[list[str]]:

@@ -30,6 +30,8 @@ from .graph import Graph, write_network
 
 _SHOWN = 8
 """Marginals in a report."""
+_DETAILS = 3
+"""Conditional tables there."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,10 +142,16 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
         marginals = []
         for node in self.graph.nodes[:_SHOWN]:
             with contextlib.suppress(Infeasible):  # exact inference has its limits
-                values = self.marginal([node])
-                marginals.append(
-                    (Bars(labels=self.schema[node].labels, values=values, title=f"P({node})", cells=20), f"P({node})")
+                bounds = self._bounds(node, (), view.level)
+                bars = Bars(
+                    labels=self.schema[node].labels,
+                    values=self.marginal([node]),
+                    lower=None if bounds is None else bounds[0],
+                    upper=None if bounds is None else bounds[1],
+                    title=f"P({node})",
+                    cells=20,
                 )
+                marginals.append((bars, f"P({node})"))
         return [
             Section(
                 heading=f"{len(rows)} columns, {len(self.graph.edges)} edges",
@@ -160,9 +168,18 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
             Section(
                 heading="Marginals",
                 figures=marginals,
-                text=[f"Computed from the published tables{cut(len(marginals), len(rows))}."],
+                text=[
+                    f"Computed from the published tables{cut(len(marginals), len(rows))}. "
+                    f"Intervals of {view.level:.0%} are about the population, by noise and sampling."
+                ],
             ),
         ]
+
+    @property
+    def details(self) -> Sequence[str]:
+        """The columns that their parents say most about."""
+        known = {node: value for node, value in self.information.items() if self.graph.parents(node) and value > 0}
+        return sorted(known, key=lambda node: -known[node])[:_DETAILS]
 
     def data(self, view: View) -> dict[str, Any]:  # noqa: ARG002  # it has no intervals
         """The conditional tables, with what the parents say."""
