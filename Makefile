@@ -7,7 +7,7 @@ TESTS  ?=
 CASES  ?= 1000000
 OPTIONS ?=
 
-.PHONY: demo test quick lint house wheel bench utility reproduce fuzz docs audit-deps licences sbom hashes clean help
+.PHONY: demo test quick lint house wheel size test-matrix bench utility reproduce fuzz docs audit-deps licences sbom hashes clean help
 
 help:
 	@echo "make demo    the main job on embedded data"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint    ruff and mypy only"
 	@echo "make house   how the tree stands: modules, long parameter lists, edges of a fit, beside what is wanted"
 	@echo "make wheel   build the wheel into dist/, install it in an environment of its own and use it there"
+	@echo "make size    what a base installation weighs, in an environment of its own"
+	@echo "make test-matrix  the tests on the oldest and the newest dependencies and Pythons"
 	@echo "make bench   speed as ratios measured side by side"
 	@echo "make utility loss at equal privacy, beside the other methods"
 	@echo "make reproduce    the experiments of the paper; with OPTIONS=--quick in a minute or two"
@@ -54,6 +56,13 @@ house: $(READY)
 
 wheel: $(READY)
 	$(BIN)/python -m tools.wheel
+
+size: $(READY)
+	$(BIN)/python -m tools.size
+
+# Not part of `make test`: several environments and as many suites.
+test-matrix: $(READY)
+	$(BIN)/python -m tools.matrix $(OPTIONS)
 
 # The loop while working; `make test` is complete.
 quick: $(READY)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from simplexdp import __version__
+
 _ROOT = Path(__file__).resolve().parent.parent
-_PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 project = "simplexdp"
 author = "the simplexdp authors"
-release = version = _PROJECT["version"]
+release = version = __version__
 
 extensions = [
     "myst_parser",

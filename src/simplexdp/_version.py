@@ -1,10 +1,3 @@
-"""The version of the installed package."""
+"""The version: `pyproject.toml` reads it here."""
 
-from __future__ import annotations
-
-from importlib.metadata import PackageNotFoundError, version
-
-try:
-    __version__ = version("simplexdp")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    __version__ = "0+unknown"
+__version__ = "0.1.0"

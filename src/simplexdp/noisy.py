@@ -13,11 +13,11 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from .accounting.discrete import balanced_variance
 from .budget import check_not_negative, check_positive, check_whole, convert
 from .errors import InvalidArgument
+from .lazy import special
 from .numerics.printed import short_fraction
 
 FloatArray = NDArray[np.float64]
@@ -176,4 +176,4 @@ def hazard(x: FloatArray) -> FloatArray:
     near = np.where(far, 0.0, x)
     density = np.exp(-0.5 * near * near) / math.sqrt(2 * math.pi)
     tail = -x + np.where(far, -1.0, 0.0) / np.where(far, x, 1.0)  # Mills' ratio: φ/Φ ≈ −x − 1/x
-    return np.where(far, tail, density / ndtr(near))
+    return np.where(far, tail, density / special.ndtr(near))

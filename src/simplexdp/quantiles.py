@@ -14,6 +14,7 @@ from .errors import discreet
 from .fitting.edges import MAX_CANDIDATES, QuantilePlan, plan_quantiles
 from .private.counting import count
 from .private.session import choose_points, draw_edges
+from .sampling import SecureEntropy
 from .schema import Schema, SchemaLike
 
 __all__ = [
@@ -50,7 +51,7 @@ def resolve(plan: QuantilePlan, source: object, **counting: Any) -> Resolution:
     # Without quantile columns no row is read.
     tables = count(source, plan.grids, plan.tables, **counting) if plan.parts else []
     return Resolution(
-        schema=draw_edges(plan, tables),
+        schema=draw_edges(plan, tables, SecureEntropy()),
         epsilon_spent=plan.epsilon_spent,
         epsilons=plan.epsilons,
         neighbours=plan.neighbours,

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from ._version import __version__
 from .budget import Budget
@@ -28,6 +27,7 @@ from .errors import InvalidArgument, PrivacyWarning, UtilityWarning
 from .estimation import Method
 from .fitting import Facts, Terms
 from .fitting.design import Design, Steps, Tabulated
+from .lazy import special
 from .mechanisms.base import TableMechanism
 from .mechanisms.dirichlet import zipf_profile
 from .models.guarantee import Guarantee
@@ -116,7 +116,7 @@ class TableStandIn:
                 total=float(counts.sum()) if guarantee.total_is_public else None,
                 method=self.method,
             )
-            found.append(float(np.sum(xlogy(p, p) - xlogy(p, release.probabilities))))
+            found.append(float(np.sum(special.xlogy(p, p) - special.xlogy(p, release.probabilities))))
         return float(np.mean(found))
 
 

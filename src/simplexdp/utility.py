@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, xlogy
 
 from .budget import check_fraction, check_positive, check_whole
 from .errors import Infeasible, InvalidArgument
+from .lazy import special
 from .mechanisms.base import checked_counts
 from .mechanisms.dirichlet import Dirichlet
 
@@ -80,10 +80,10 @@ def exponential_mechanism_log_density(mechanism: Dirichlet, counts: ArrayLike, y
     if point.shape != f.shape or (point <= 0).any():
         raise InvalidArgument("y", "a positive probability for each cell")
     p = f / total
-    kl = float(np.sum(xlogy(p, p) - xlogy(p, point)))
+    kl = float(np.sum(special.xlogy(p, p) - special.xlogy(p, point)))
     u = mechanism.r * f + mechanism.alpha
-    normaliser = mechanism.r * float(np.sum(xlogy(f, p)))  # what KL adds to Σ r f ln y
-    log_beta = float(np.sum(gammaln(u)) - gammaln(np.sum(u)))
+    normaliser = mechanism.r * float(np.sum(special.xlogy(f, p)))  # what KL adds to Σ r f ln y
+    log_beta = float(np.sum(special.gammaln(u)) - special.gammaln(np.sum(u)))
     return -mechanism.r * total * kl + (mechanism.alpha - 1) * float(np.sum(np.log(point))) + normaliser - log_beta
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simplexdp.cli import app
+from simplexdp.cli import COMMANDS, command
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -38,12 +38,22 @@ def test_every_command_has_an_example():
     examples = [
         line[len("$ simplexdp ") :] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "$"
     ]
-    names = [command.name for command in app.registered_commands]
-    for group in app.registered_groups:
-        names += [
-            f"{group.name} {command.name or command.callback.__name__}"
-            for command in group.typer_instance.registered_commands
-        ]
+    names = []
+    for name in COMMANDS:
+        made = command(name)
+        names += [f"{name} {each}" for each in getattr(made, "commands", {})] or [name]
     assert len(names) > 15
     for name in names:
         assert any(f"{example} ".startswith(f"{name} ") for example in examples), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_itself(name):
+    said = (command(name).help or "").replace("\n\n", "\n").split("\n")[0]
+    assert COMMANDS[name][2] == said
+
+
+def test_the_list_of_commands_is_in_the_help(simplexdp):
+    said = " ".join(simplexdp("--help").out.split())
+    assert all(name in said for name in COMMANDS)
+    assert simplexdp("plam").code == 2

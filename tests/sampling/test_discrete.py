@@ -119,7 +119,7 @@ def test_the_law_is_that_of_opendp() -> None:
 def test_exponential_coins(numerator: int, denominator: int) -> None:
     """Binomial test at 1e-4 with 200,000 coins; probabilities 2 points away are rejected."""
     coins = np.full(200_000, numerator, dtype=np.uint64)
-    heads = int(np.count_nonzero(discrete._exp_coins(coins, denominator, SeededEntropy(numerator))))
+    heads = int(np.count_nonzero(discrete.exp_coins(coins, denominator, SeededEntropy(numerator))))
     due = math.exp(-numerator / denominator)
     wrong = due - 0.02 if due > 0.5 else due + 0.02
     assert stats.binomtest(heads, coins.size, due).pvalue > SIGNIFICANCE

@@ -17,7 +17,7 @@ from sampling_support import Counting
 
 from simplexdp.mechanisms import Gaussian, Laplace, Polya, noise, sums
 from simplexdp.mechanisms import polya as polya_mechanism
-from simplexdp.sampling import Entropy, SecureEntropy, SeededEntropy, discrete, polya
+from simplexdp.sampling import Entropy, SecureEntropy, SeededEntropy, choice, discrete, polya
 
 INEXACT = {
     "sqrt",
@@ -49,7 +49,7 @@ def inexact(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", [polya, discrete], ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("module", [polya, discrete, choice], ids=lambda module: module.__name__.rpartition(".")[2])
 def test_the_code_names_no_float(module: ModuleType) -> None:
     assert inexact(inspect.getsource(module)) == []
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.optimize import minimize_scalar
-
 from ..budget import check_fraction, check_number, check_order, check_positive
 from ..errors import Infeasible, InvalidArgument
+from ..lazy import optimize
 from ..numerics.printed import exact, printed
 
 _TOP = 700.0
@@ -89,7 +88,7 @@ def best_order(value: Callable[[float], float], upper: float = math.inf) -> tupl
     def finite(t: float) -> float:
         return min(value(1 + math.exp(t)), 1e100)  # orders that are not feasible are ∞, which the search cannot take
 
-    found = minimize_scalar(finite, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+    found = optimize.minimize_scalar(finite, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
     if found.fun < min(values[best], 1e100):
         return 1 + math.exp(float(found.x)), float(found.fun)
     return 1 + math.exp(grid[best]), values[best]
@@ -125,7 +124,7 @@ def largest_power(rate: float, above: Callable[[float], float], below: Callable[
     best = min(1.0, at(0.0))
     top = -math.log(rate) if rate > 0 else _TOP  # beyond it, e^ε·rate is above one
     for low, high in ((0.0, top), (-SURE, 0.0)):
-        found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+        found = optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
         best = min(best, float(found.fun), at(high) if high > 0 else 1.0)
         if found.x > 1e-6:  # e^ε·rate + δ(ε) is convex in e^ε: the least is not on the other side
             break

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-import mpmath as mp
-
 from ..budget import Budget, check_fraction, check_order, check_positive, convert
 from ..errors import Infeasible, InvalidArgument
+from ..lazy import mp
 from ..numerics.printed import as_float, exact
 from ..numerics.roots import largest_that_fits
 from .conversion import best_order, conversion_floor, rdp_for_epsilon

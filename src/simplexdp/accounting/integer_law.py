@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import exprel
 
 from ..errors import NumericalError
+from ..lazy import special
 from .terms import Atoms, ComplexArray, FloatArray
 
 _STIRLING_FROM = 16
@@ -129,7 +129,7 @@ def log_convexity_gap(loss: FloatArray, w: float) -> tuple[FloatArray, FloatArra
     low, mid = points[0] - top, points[1] - top
     wide = low < -1
     divisor = np.where(wide, -low, 1.0)
-    quotient = (exprel(mid) - np.exp(mid) * exprel(low - mid)) / divisor
+    quotient = (special.exprel(mid) - np.exp(mid) * special.exprel(low - mid)) / divisor
     if wide.all():
         return top, quotient
     a, b = np.where(wide, 0.0, low), np.where(wide, 0.0, mid)

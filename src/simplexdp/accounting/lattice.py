@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from ..errors import InvalidArgument, NumericalError
+from ..lazy import fft
 from .integer_law import log_sum_exp
 from .terms import Atoms, ComplexArray, FloatArray, LatticeTerm
 
@@ -124,7 +124,7 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
         reach + spread * max(0.0, (c + theta) * (c + theta + 1)) * step**2 / (8 * abs(theta))
         for reach, theta in reaches
     )
-    size = next_fast_len(int((below + above) / step) + 3, real=True)
+    size = fft.next_fast_len(int((below + above) / step) + 3, real=True)
     if size > 2 * _LARGEST_GRID:
         raise NumericalError("The composed loss needs too fine a grid")
     offset, shift, log_scale = 0.0, 0, 0.0
@@ -140,11 +140,11 @@ def convolve(factors: Sequence[Factor], c: float, tolerance: float) -> GridLaw:
             base = int(index[0])
             offset, shift = offset + factor.times * start, shift + factor.times * base
             np.add.at(row, (index - base) % size, parts / total)
-        for factor, transform in zip(block, rfft(dense, axis=1), strict=True):
+        for factor, transform in zip(block, fft.rfft(dense, axis=1), strict=True):
             known = transforms.get(factor.times)
             transforms[factor.times] = transform if known is None else known * transform
     product = reduce(np.multiply, (_power(base, times) for times, base in transforms.items()))
-    masses = irfft(product, size)
+    masses = fft.irfft(product, size)
     first = math.floor((sum(f.times * f.mean for f in factors) - below - offset) / step)
     masses = np.roll(masses, -((first - shift) % size))
     # Normwise error of the transforms; raising to a power multiplies it by the power.

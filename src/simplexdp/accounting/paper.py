@@ -25,10 +25,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc, betaln, zeta
 
 from ..budget import check_fraction, check_not_negative, check_order, check_positive, check_whole, convert
 from ..errors import Infeasible, InvalidArgument
+from ..lazy import special
 from ..numerics.printed import printed
 from ..numerics.roots import largest_that_fits
 
@@ -56,7 +56,7 @@ class Sensitivity:
 
 def trigamma(x: float) -> float:
     """ψ'(x) = Σ_{k≥0} 1/(x+k)²."""
-    return float(zeta(2.0, check_positive("x", x)))
+    return float(special.zeta(2.0, check_positive("x", x)))
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ def _newton(order: float, epsilon: float, s: Sensitivity, g_slope: float) -> flo
     r = max(math.sqrt(epsilon / (front * 1.6449340668482264)), epsilon * q / front if q else 0.0)
     for _ in range(60):
         x = 1 + q * r
-        second = float(zeta(2.0, x))
+        second = float(special.zeta(2.0, x))
         miss = math.log(front * r * r * second / epsilon)
-        r *= math.exp(-miss / (2 - 2 * q * r * float(zeta(3.0, x)) / second))
+        r *= math.exp(-miss / (2 - 2 * q * r * float(special.zeta(3.0, x)) / second))
         if abs(miss) < 1e-14:
             break
     return r
@@ -147,13 +147,15 @@ def gohari_delta(gamma: float, *, concentration: float, alpha: float, cells: int
         raise InvalidArgument("gamma", "below 1/2", got=gamma)
     a, rest = alpha, concentration - 2 * alpha
     if cells == 2:
-        return float(betainc(a, concentration - a, gamma) + betainc(concentration - a, a, gamma))
-    single = float(betainc(a, concentration - a, gamma))
+        return float(special.betainc(a, concentration - a, gamma) + special.betainc(concentration - a, a, gamma))
+    single = float(special.betainc(a, concentration - a, gamma))
     # y = γ t^{1/a} takes the power out of the integrand of Pr[both < γ].
     t = (_NODES + 1) / 2
     y = gamma * t ** (1 / a)
-    front = a * math.log(gamma) - math.log(a) - betaln(a, a + rest)  # may be huge where the rest is tiny: stay in logs
-    inner = np.exp(front + (a + rest - 1) * np.log1p(-y)) * betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
+    front = (
+        a * math.log(gamma) - math.log(a) - special.betaln(a, a + rest)
+    )  # may be huge where the rest is tiny: stay in logs
+    inner = np.exp(front + (a + rest - 1) * np.log1p(-y)) * special.betainc(a, rest, np.minimum(gamma / (1 - y), 1.0))
     both = float(_WEIGHTS @ inner) / 2
     return 2 * single - both * (1 - 1e-9)
 
@@ -162,8 +164,8 @@ def gohari_epsilon(gamma: float, *, r: float, alpha: float, total: float) -> flo
     """ε(γ), rounded up by more than the error of the two log-beta functions."""
     gamma, r = check_fraction("gamma", gamma), check_positive("r", r)
     alpha, total = check_positive("alpha", alpha), check_positive("total", total)
-    first = float(betaln(alpha, r * total + alpha))
-    second = float(betaln(alpha + r, r * total + alpha - r))
+    first = float(special.betaln(alpha, r * total + alpha))
+    second = float(special.betaln(alpha + r, r * total + alpha - r))
     value = first - second + r * (math.log1p(-gamma) - math.log(gamma))
     return value * (1 + 1e-12) + 1e-14 * (abs(first) + abs(second))
 

@@ -21,9 +21,9 @@ from functools import lru_cache
 from typing import TypeGuard
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..errors import NumericalError
+from ..lazy import special
 from ..numerics.printed import as_float
 from .composition import ROUNDING, Bag, Composition, gaussian_part
 from .discrete import (
@@ -284,7 +284,7 @@ class _Line:
     def _target(self) -> None:
         """What the upper bound of P ⊗ G may be at each point, and how far a chord rises above tangents between two."""
         root, e = math.sqrt(self.total), self.e
-        upper, lower = ndtr(root / 2 - e / root), ndtr(-root / 2 - e / root)
+        upper, lower = special.ndtr(root / 2 - e / root), special.ndtr(-root / 2 - e / root)
         profile = upper * (1 - _NORMAL) - np.exp(e) * lower * (1 + _NORMAL)
         # On [x, x + d], x = e^e, the chord of a convex f is above the larger of the tangents at the ends by
         # d (f'(x + d) − f'(x))/4 at most.

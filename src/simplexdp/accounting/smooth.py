@@ -28,12 +28,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-import mpmath as mp
 import numpy as np
-from mpmath.libmp import NoConvergence
-from scipy.special import erfcx, expit, xlogy
 
 from ..errors import InvalidArgument
+from ..lazy import mp, special
 from ..numerics.gamma import gap_rate
 from ..numerics.printed import as_float
 from ..numerics.roots import Interval
@@ -157,7 +155,7 @@ def gaussian_delta(epsilon: float, mu_squared: float) -> Interval:
         return Interval(1 - 1e-14, 1.0)
     if a < -37.0:
         return Interval(0.0, 1e-290)  # φ(a) alone is less
-    near, far = (math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2))) for x in (-a, mu - a))
+    near, far = (math.sqrt(math.pi / 2) * float(special.erfcx(x / math.sqrt(2))) for x in (-a, mu - a))
     front = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
     value = front * (near - far)
     # Of erfcx (1e-13 is promised), and of a: the exponent by a² ulps, Mills' ratios by as many.
@@ -262,7 +260,7 @@ def _saddle(loss: Cumulants, epsilon: float, ends: tuple[float, float]) -> _Line
     def place(t: FloatArray) -> FloatArray:
         if math.isinf(high):
             return low + np.exp(t)
-        return np.where(t < 0, low + (high - low) * expit(t), high - (high - low) * expit(-t))
+        return np.where(t < 0, low + (high - low) * special.expit(t), high - (high - low) * special.expit(-t))
 
     def objective(c: FloatArray) -> FloatArray:
         inside = (low < c) & (c < high)
@@ -290,7 +288,7 @@ def _variance(loss: Cumulants, c: float, step: float) -> float:
 
 def _log_kappa(c: FloatArray) -> FloatArray:
     """ln max_x (1 − e^-x) e^-cx, so that (1 − e^{ε−L})₊ ≤ κ e^{c(L−ε)}."""
-    return xlogy(c, c) - (1 + c) * np.log1p(c)
+    return special.xlogy(c, c) - (1 + c) * np.log1p(c)
 
 
 def _no_kappa(c: FloatArray) -> FloatArray:
@@ -401,7 +399,7 @@ def gamma_pair_delta(bag: tuple[tuple[Term, int], ...], epsilon: float) -> Inter
                 if whole - part > whole * mp.mpf(10) ** (20 - digits):
                     value = float(whole - part)
                     return Interval(value * (1 - _MARGIN), min(1.0, value * (1 + _MARGIN) + 5e-324))
-        except NoConvergence:
+        except mp.NoConvergence:
             return None
         digits *= 2
     return None

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 
 from ..accounting.conversion import rdp_to_epsilon
 from ..accounting.loss import PrivacyLoss
 from ..budget import Budget, Neighbours, check_delta, check_fraction, check_not_negative, check_whole, convert
 from ..errors import InvalidArgument, MissingExtra
+from ..lazy import special
 from ..mechanisms import Mechanism, private_mechanisms
 from ..mechanisms.base import IntArray, Parametrised, TableMechanism, checked_counts
 from ..mechanisms.sums import Step
@@ -31,13 +31,13 @@ _LUCK = 1e-3  # the error allowed while choosing: of many candidates the luckies
 
 def at_least(hits: NDArray[np.int64], draws: int, error: float) -> FloatArray:
     """Clopper–Pearson: the true probability is above this but for a chance of `error`."""
-    low = betaincinv(np.maximum(hits, 1), draws - np.maximum(hits, 1) + 1, error)
+    low = special.betaincinv(np.maximum(hits, 1), draws - np.maximum(hits, 1) + 1, error)
     return np.where(hits > 0, low, 0.0)
 
 
 def at_most(hits: NDArray[np.int64], draws: int, error: float) -> FloatArray:
     """Clopper–Pearson: the true probability is below this but for a chance of `error`."""
-    high = betaincinv(np.minimum(hits, draws - 1) + 1, draws - np.minimum(hits, draws - 1), 1 - error)
+    high = special.betaincinv(np.minimum(hits, draws - 1) + 1, draws - np.minimum(hits, draws - 1), 1 - error)
     return np.where(hits < draws, high, 1.0)
 
 

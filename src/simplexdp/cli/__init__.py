@@ -9,32 +9,120 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import typer
+import typer.core
 
 from .._version import __version__
 from ..errors import InvalidArgument, PrivacyWarning, SimplexDPError, UtilityWarning
-from . import account, demo, fit, ledger, plan, published, schema
+
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""All options of `reproduce`, `--help` among them, are those of the other package."""
+
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "schema": ("schema", "app", "Draft, check and describe schema files."),
+    "plan": (
+        "plan",
+        "plan",
+        "Forecast a release from public facts: sizes, noise, expected loss; with --rivals, that of other mechanisms.",
+    ),
+    "fit": (
+        "fit",
+        "app",
+        "Fit privately from files or a query, and write what may be published.",
+    ),
+    "inspect": (
+        "published",
+        "inspect",
+        "Show a release or model: its probabilities with intervals, and its certificate.",
+    ),
+    "predict": (
+        "published",
+        "predict",
+        "Predict a column for the rows of files, into a .csv, .parquet or .arrow file.",
+    ),
+    "query": (
+        "published",
+        "query",
+        "Ask a published release or model: estimates with intervals, and what they rest on.",
+    ),
+    "sample": (
+        "published",
+        "sample",
+        "Draw synthetic records from a published model into a .csv, .parquet or .arrow file.",
+    ),
+    "ledger": (
+        "ledger",
+        "app",
+        "Start, show, verify and export a ledger of spent budgets, and register data sets.",
+    ),
+    "account": ("account", "account", "The exact guarantee of a mechanism with given parameters."),
+    "calibrate": (
+        "account",
+        "calibrate",
+        "The parameters that use the whole budget for a number of tables, and what the paper would choose.",
+    ),
+    "audit": (
+        "account",
+        "audit",
+        "Draw on the worst-case neighbours and give a lower bound on ε beside the claim; exit code 1 if it is refuted.",
+    ),
+    "reproduce": (
+        "demo",
+        "reproduce",
+        "The experiments of the paper, where the repository's package `reproduction` can be imported.",
+    ),
+    "demo": (
+        "demo",
+        "demo",
+        "The main job on embedded data: private classifiers of handwritten digits at several budgets, with a report.",
+    ),
+}
+"""Every command: its module, its function or group there, and what the list of commands says about it."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """Commands that are loaded when they are run or asked for help: the list of them needs none."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """What the list shows."""
+        if cmd_name not in COMMANDS:
+            return None
+        return typer.core.TyperCommand(cmd_name, help=COMMANDS[cmd_name][2])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command itself."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else command(name), rest
+
+
+@cache
+def command(name: str) -> Any:
+    """The command or group of this name, loaded."""
+    module, attribute, _ = COMMANDS[name]
+    found = getattr(import_module(f".{module}", __name__), attribute)
+    if not isinstance(found, typer.Typer):
+        more: dict[str, Any] = {"add_help_option": False, "context_settings": _PASSED_ON} if name == "reproduce" else {}
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, **more)(found)
+        found = alone
+    made = typer.main.get_command(found)
+    made.name = name
+    return made
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Release probability distributions and models from sensitive tables with exact differential privacy.",
 )
-app.add_typer(schema.app, name="schema")
-app.command("plan")(plan.plan)
-app.add_typer(fit.app, name="fit")
-app.command("inspect")(published.inspect)
-app.command("predict")(published.predict)
-app.command("query")(published.query)
-app.command("sample")(published.sample)
-app.add_typer(ledger.app, name="ledger")
-app.command("account")(account.account)
-app.command("calibrate")(account.calibrate)
-app.command("audit")(account.audit)
-app.command("reproduce", add_help_option=False, context_settings=demo.PASSED_ON)(demo.reproduce)
-app.command("demo")(demo.demo)
 
 
 def _version(show: bool) -> None:

@@ -389,9 +389,6 @@ def _pixel_section(model: NaiveBayesModel, paper: NaiveBayesModel, epsilon: floa
 #
 # `simplexdp reproduce`: hands over to the package `reproduction` of the repository, which is not in the wheel.
 
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""All options, `--help` among them, are those of the other package."""
-
 
 def reproduce(context: typer.Context) -> None:
     """The experiments of the paper, where the repository's package `reproduction` can be imported."""

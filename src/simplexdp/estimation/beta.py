@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
 
+from ..lazy import special
 from .values import FloatArray
 
 STRENGTHS = np.append(np.geomspace(0.5, 2e4, 13), np.inf)
@@ -206,7 +206,7 @@ def _moments(known: Proportions, strengths: FloatArray) -> tuple[FloatArray, Flo
             continue
         wide = slice(found, None) if narrow[:found].all() else np.flatnonzero(~narrow)
         a, b = strength * m[wide], strength * (1 - m[wide])
-        constant = betaln(a, b)
+        constant = special.betaln(a, b)
         exponent = np.multiply(strength, log_prior[wide])
         exponent += log_weight[wide]
         exponent -= constant[:, None]

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import betainc, betaincc, gammainc, gammaincc, gammaln, xlogy
 
+from ..lazy import fft, special
 from .likelihood import SHAPES, Likelihood, likelihood_of, softmax
 from .values import FloatArray, NoisyCounts, projection
 
@@ -124,18 +123,24 @@ def log_prior_mass(lattice: Lattice, shape: float, mean: float) -> tuple[FloatAr
 
 def _log_negative_binomial(counts: FloatArray, shape: float, mean: float) -> FloatArray:
     if math.isinf(shape):
-        return np.asarray(xlogy(counts, mean) - mean - gammaln(counts + 1))
+        return np.asarray(special.xlogy(counts, mean) - mean - special.gammaln(counts + 1))
     success = math.log(mean / (shape + mean))
     fail = -math.log1p(mean / shape)
-    return np.asarray(gammaln(counts + shape) - gammaln(shape) - gammaln(counts + 1) + shape * fail + counts * success)
+    return np.asarray(
+        special.gammaln(counts + shape)
+        - special.gammaln(shape)
+        - special.gammaln(counts + 1)
+        + shape * fail
+        + counts * success
+    )
 
 
 def _below(edges: FloatArray, shape: float, mean: float) -> FloatArray:
     """P(count < edge + ½): the distribution function between whole numbers, continued smoothly."""
     at = np.maximum(edges + 0.5, 1e-300)
     if math.isinf(shape):
-        return np.where(edges > -0.5, gammaincc(at, mean), 0.0)
-    return np.where(edges > -0.5, betainc(shape, at, shape / (shape + mean)), 0.0)
+        return np.where(edges > -0.5, special.gammaincc(at, mean), 0.0)
+    return np.where(edges > -0.5, special.betainc(shape, at, shape / (shape + mean)), 0.0)
 
 
 def _between(lower: FloatArray, upper: FloatArray, shape: float, mean: float) -> FloatArray:
@@ -144,10 +149,10 @@ def _between(lower: FloatArray, upper: FloatArray, shape: float, mean: float) ->
     above = lower > mean
     low, high = lower[above] + 0.5, upper[above] + 0.5
     if math.isinf(shape):
-        mass[above] = gammainc(low, mean) - gammainc(high, mean)
+        mass[above] = special.gammainc(low, mean) - special.gammainc(high, mean)
     else:
         chance = shape / (shape + mean)
-        mass[above] = betaincc(shape, low, chance) - betaincc(shape, high, chance)
+        mass[above] = special.betaincc(shape, low, chance) - special.betaincc(shape, high, chance)
     return mass
 
 
@@ -250,12 +255,12 @@ def _conditioned(log_joint: FloatArray, lattice: Lattice) -> tuple[FloatArray, F
     tilt = _balance(log_joint, target)
     weights, log_sums = softmax(log_joint + tilt[:, None, None] * local)
     log_evidence = log_sums.sum(axis=1) - tilt * target
-    length = next_fast_len(cells * (points - 1) + 1, real=True)
-    spectrum = rfft(weights, length, axis=2)
+    length = fft.next_fast_len(cells * (points - 1) + 1, real=True)
+    spectrum = fft.rfft(weights, length, axis=2)
     before, after = np.ones_like(spectrum), np.ones_like(spectrum)
     before[:, 1:] = np.cumprod(spectrum[:, :-1], axis=1)
     after[:, :-1] = np.cumprod(spectrum[:, :0:-1], axis=1)[:, ::-1]
-    others = irfft(before * after, length, axis=2)
+    others = fft.irfft(before * after, length, axis=2)
     rest = target - local
     possible = (rest >= 0) & (rest <= (cells - 1) * (points - 1))
     remaining = np.where(possible, others[:, :, np.clip(rest, 0, length - 1)], 0.0)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import betainc, digamma, gammaincc, gammaln, ndtr, polygamma
 
+from ..lazy import special
 from .values import FloatArray, NoisyCounts
 
 SHAPES = np.append(np.geomspace(0.02, 2e3, 11), np.inf)
@@ -63,16 +63,16 @@ def likelihood_of(values: FloatArray, noisy: NoisyCounts) -> Likelihood:
     log_x = np.log(x)
     shape = np.where(x > 0.5, x + 0.5, 0.6)
     for _ in range(3):  # Newton's method for ψ(shape) = ln x, the peak of x^shape / Γ(shape)
-        shape = np.maximum(shape - (digamma(shape) - log_x) / polygamma(1, shape), 0.05)
-    peak = shape * log_x - gammaln(shape)
+        shape = np.maximum(shape - (special.digamma(shape) - log_x) / special.polygamma(1, shape), 0.05)
+    peak = shape * log_x - special.gammaln(shape)
 
     def log_gamma(counts: FloatArray) -> FloatArray:
         at = (counts + pull) / slope
-        return at * log_x[:, None] - gammaln(at) - peak[:, None]
+        return at * log_x[:, None] - special.gammaln(at) - peak[:, None]
 
     return Likelihood(
         centre=shape * slope - pull,
-        width=slope / np.sqrt(polygamma(1, shape)),
+        width=slope / np.sqrt(special.polygamma(1, shape)),
         log_at=log_gamma,
         kind="other",
     )
@@ -138,7 +138,7 @@ def _normal_bins(edges: FloatArray, centre: FloatArray, width: FloatArray) -> Mo
     lower, upper = edges[:-1], edges[1:]
     x = np.clip((edges[None] - centre) / width, -1e8, 1e8)
     left, right = x[:, :-1], x[:, 1:]
-    tail = ndtr(-np.abs(x))  # tail areas: no cancellation on either side
+    tail = special.ndtr(-np.abs(x))  # tail areas: no cancellation on either side
     below = np.where(x > 0, 1 - tail, tail)
     same_side = (left > 0) == (right > 0)
     mass = np.where(same_side, np.abs(np.diff(tail, axis=1)), np.diff(below, axis=1))
@@ -227,9 +227,9 @@ def thin(ordered: FloatArray, gap: float) -> FloatArray:
 def negative_binomial(edges: FloatArray, shape: float, mean: float) -> FloatArray:
     """Mass of NB(shape, mean) (shape ∞: Poisson) in {0} and the bins, normalised on the grid."""
     if np.isinf(shape):
-        cumulative = gammaincc(edges + 0.5, mean)
+        cumulative = special.gammaincc(edges + 0.5, mean)
     else:
-        cumulative = betainc(shape, edges + 0.5, shape / (shape + mean))
+        cumulative = special.betainc(shape, edges + 0.5, shape / (shape + mean))
     mass = np.maximum(np.diff(cumulative, prepend=0.0), 0.0) + 1e-30
     return np.asarray(mass / mass.sum())
 

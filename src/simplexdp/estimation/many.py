@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
 
+from ..lazy import special
 from .likelihood import (
     SHAPES,
     BinnedLikelihood,
@@ -341,7 +341,7 @@ class ManyPosterior:
         empty = lower < 0.5
         lower = np.where(empty, 0.0, lower)
         upper = self._quantile(np.where(empty, level, 1 - error / 2))
-        half = float(-ndtri(error / 2)) * self.width
+        half = float(-special.ndtri(error / 2)) * self.width
         lower = self.cells.expand_shift(lower, -half)
         upper = self.cells.expand_shift(upper, half)
         return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
@@ -356,9 +356,9 @@ class ManyPosterior:
         left, right = self.edges[np.maximum(column - 1, 0)], self.edges[np.maximum(column, 1)]
         a, b = (left - self.centre) / self.width, (right - self.centre) / self.width
         flip = a > 0  # work in the lower tail, where ndtr does not lose digits
-        low, high = ndtr(np.where(flip, -b, a)), ndtr(np.where(flip, -a, b))
+        low, high = special.ndtr(np.where(flip, -b, a)), special.ndtr(np.where(flip, -a, b))
         inside = low + np.where(flip, 1 - part, part) * (high - low)
-        x = ndtri(np.clip(inside, 1e-300, 1 - 1e-16))
+        x = special.ndtri(np.clip(inside, 1e-300, 1 - 1e-16))
         curved = np.clip(self.centre + self.width * np.where(flip, -x, x), left, right)
         straight = left + part * (right - left)
         narrow = (right - left < 0.4 * self.width) | (right - left <= 1)
@@ -417,7 +417,7 @@ def _share_of_learnt(learnt: Tilted, plain: Tilted, law: Likelihood, counts: Flo
         missing = 0.0 if total is None else total - float(counts @ law.centre)
         return float(counts @ found.log_evidence) - found.tilt * missing
 
-    return float(expit(evidence(learnt) - evidence(plain) + math.log(LEARNT_ODDS)))
+    return float(special.expit(evidence(learnt) - evidence(plain) + math.log(LEARNT_ODDS)))
 
 
 def _average(share: float, first: Tilted, second: Tilted) -> tuple[FloatArray, FloatArray, FloatArray]:

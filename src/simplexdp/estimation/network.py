@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
+from ..lazy import special
 from ..numerics.factors import Factor, eliminate, largest_table
 from .beta import Proportions, beta_posterior
 from .network_rows import (
@@ -189,7 +189,7 @@ class _Family:
         rows = own = around(self._marginal)
         for _ in range(OWN_MEAN_ROUNDS):
             own = around((weights @ own.values / weights.sum())[None])
-        trust = float(expit(own.log_evidence - rows.log_evidence))
+        trust = float(special.expit(own.log_evidence - rows.log_evidence))
         mean = (1 - trust) * rows.values + trust * own.values
         raked = half_raked(mean, count, [self._marginal], PAIR_RAKING_ROUNDS)
         return Rows(values=raked, log_evidence=max(rows.log_evidence, own.log_evidence))

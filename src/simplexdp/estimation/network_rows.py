@@ -16,10 +16,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cholesky
-from scipy.linalg.lapack import dtrtri
-from scipy.special import softmax
 
+from ..lazy import linalg, special
 from .beta import STRENGTHS, BetaPosterior, Proportions, beta_posteriors
 from .values import FloatArray, NoisyCounts
 
@@ -115,7 +113,7 @@ def said_by_neighbours(known: Proportions, places: Sequence[Places | None], size
             predicted, log_density = left_out(observed, amplitude**2 * signal)
             predictions.append(predicted)
             log_evidence.append(log_density)
-    predicted = softmax(np.array(log_evidence)) @ np.array(predictions)
+    predicted = special.softmax(np.array(log_evidence)) @ np.array(predictions)
     ratio = np.maximum(1 + predicted / np.maximum(scale, 1e-12), LEAST_RATIO)
     return normalised((known.means * ratio).reshape(-1, sizes[-1]))
 
@@ -128,9 +126,9 @@ def left_out(observed: FloatArray, signal: FloatArray) -> tuple[FloatArray, floa
     """
     covariance = signal.T.copy(order="F")  # which is itself, as LAPACK wants it
     covariance.flat[:: observed.size + 1] += 1.0
-    factor = cholesky(covariance, lower=True, overwrite_a=True)
+    factor = linalg.cholesky(covariance, lower=True, overwrite_a=True)
     log_determinant = float(np.log(factor.diagonal()).sum())
-    root, _ = dtrtri(factor, lower=1, overwrite_c=1)
+    root, _ = linalg.lapack.dtrtri(factor, lower=1, overwrite_c=1)
     white = root @ observed
     residual = (root.T @ white) / np.einsum("ij,ij->j", root, root)
     return observed - residual, float(-0.5 * white @ white - log_determinant)

@@ -23,10 +23,9 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
-from scipy.special import softmax
 
 from ..errors import InvalidArgument
+from ..lazy import sparse, special
 from .network_tables import OverlappingTables
 from .one_table import estimate
 from .values import FloatArray, NoisyCounts
@@ -219,7 +218,7 @@ class PooledPosteriors:
             problem = _Problem.of(self, columns, values, m, prior, sampled)
             widths = [self._widths(columns, values - m, a * a * own, sampled) if several else 1.0 for a in grid]
             laws = [problem.given(a * a * own * w) for a, w in zip(grid, widths, strict=True)]
-            weights = softmax(np.array([law.evidence - _cost(w) for law, w in zip(laws, widths, strict=True)]))
+            weights = special.softmax(np.array([law.evidence - _cost(w) for law, w in zip(laws, widths, strict=True)]))
             mean = sum(w * law.means["records"] for w, law in zip(weights, laws, strict=True))
             sampled = np.maximum(mean, 0.1 * np.sqrt(m))
             sampled = sampled * (total / sampled.sum())

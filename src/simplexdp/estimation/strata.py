@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
+from ..lazy import special
 from .beta import STRENGTH_PRIOR, Proportions, bayes_factors, beta_posteriors, softmax, table_strengths
 from .one_table import Method, estimate
 from .values import Estimate, FloatArray, NoisyCounts
@@ -386,7 +386,7 @@ def _order_weights(log_odds: FloatArray) -> FloatArray:
     """Posterior probabilities that a feature's values are better halved; their prior is learnt from all by EM."""
     share, weights = 0.5, np.full(log_odds.shape, 0.5)
     for _ in range(ORDER_ROUNDS):
-        weights = np.asarray(expit(log_odds + logit(share)))
+        weights = np.asarray(special.expit(log_odds + special.logit(share)))
         share = float((weights.sum() + ORDER_TABLES) / (weights.size + 2 * ORDER_TABLES))
     return weights
 

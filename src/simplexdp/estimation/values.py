@@ -10,12 +10,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len
-from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from ..budget import check_fraction
 from ..errors import InvalidArgument
+from ..lazy import fft, optimize, special
 from ..noisy import FloatArray, NoiseShape, NoisyCounts, hazard
 
 IntervalKind = Literal["posterior", "frequentist"]
@@ -87,7 +85,7 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     error = 1.0 - level
     cell_error = error if noisy.total is not None else 0.8 * error
     values = noisy.values.ravel()
-    q = float(-ndtri(cell_error / 2))
+    q = float(-special.ndtri(cell_error / 2))
     if noisy.noise == "laplace":
         b = noisy.scale / math.sqrt(2)
         reach = balanced_reach(b, noisy.size, cell_error) if noisy.balanced else _laplace_reach(values, b, cell_error)
@@ -98,7 +96,7 @@ def noise_intervals(noisy: NoisyCounts, level: float) -> tuple[FloatArray, Float
     lower, upper = np.maximum(centre - half, 0.0), np.maximum(centre + half, 0.0)
     if noisy.total is not None:
         return lower / noisy.total, upper / noisy.total
-    sum_q = float(-ndtri((error - cell_error) / 2))
+    sum_q = float(-special.ndtri((error - cell_error) / 2))
     total, around = float(values.sum()), sum_q * noisy.total_scale
     least, most = total - around, max(total + around, 1.0)
     return lower / most, upper / least if least > 0 else np.ones_like(upper)
@@ -132,11 +130,11 @@ def balanced_reach(scale: float, cells: int, error: float) -> float:
     """
     step = max(1.0, scale / _WIDE)
     b = scale / step
-    size = next_fast_len(2 * math.ceil(b * (40 + 8 * math.sqrt(cells)) + 20), real=True)
+    size = fft.next_fast_len(2 * math.ceil(b * (40 + 8 * math.sqrt(cells)) + 20), real=True)
     q = math.exp(-1 / b)
     sines = np.sin(np.pi / size * np.arange(size // 2 + 1)) ** 2
     transform = 1 / (1 + 4 * q / math.expm1(-1 / b) ** 2 * sines)
-    others = irfft(transform ** (cells - 1), size)[: size // 2]
+    others = fft.irfft(transform ** (cells - 1), size)[: size // 2]
     masses = np.exp(-np.arange(size // 2) / b) * np.maximum(others, 0.0)
     masses[1:] *= 2
     beyond = np.cumsum(masses[::-1])[::-1] / masses.sum()  # Pr[|x₁| ≥ k]
@@ -193,7 +191,7 @@ def truncated_normal(noisy: NoisyCounts) -> FloatArray:
         low = 2 * low - noisy.scale
     while mean(high).sum() > total:
         high = 2 * high + noisy.scale
-    shift = brentq(lambda s: float(mean(s).sum()) - total, low, high, xtol=1e-9 * noisy.scale, rtol=1e-12)
+    shift = optimize.brentq(lambda s: float(mean(s).sum()) - total, low, high, xtol=1e-9 * noisy.scale, rtol=1e-12)
     return np.maximum(mean(shift), TINY)
 
 

@@ -7,11 +7,9 @@ A choice between lo and hi that should split the rows there as a : b asks for th
 
     | b · #{rows in [lo, x)} - a · #{rows in [x, hi)} |,
 
-which one more or one fewer row changes by at most max(a, b). OpenDP's noisy max chooses. On one level of the
-recursion a row counts in one choice only, so a level costs as much as a choice, and there are ⌈log₂ bins⌉
+which one more or one fewer row changes by at most max(a, b). Permute and flip chooses, in integers. On one level of
+the recursion a row counts in one choice only, so a level costs as much as a choice, and there are ⌈log₂ bins⌉
 levels. Replacing a row is removing one and adding one: it costs twice that.
-
-The noise comes from OpenDP's own generator, which is seeded by the operating system and takes no seed.
 
 Proof: docs/proofs/quantiles.md.
 """
@@ -21,14 +19,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..budget import Neighbours, check_neighbours, check_positive, check_whole
 from ..errors import InvalidArgument, NumericalError, SchemaError
+from ..numerics.printed import as_float
+from ..sampling import Entropy
+from ..sampling.choice import permute_and_flip
+from ..sampling.discrete import MOST
 from ..schema import Numeric, Quantiles, Schema, SchemaLike
 
 Counts = npt.NDArray[np.int64]
@@ -94,7 +96,7 @@ def plan_quantiles(
         rows_per_person: the most rows that one unit of protection has in the source.
 
     Returns:
-        The plan, with its ε from OpenDP's privacy maps, rounded up and at most `epsilon`.
+        The plan, with its ε, rounded up and at most `epsilon`.
     """
     schema = Schema.given(schema)
     check_neighbours(neighbours)
@@ -109,7 +111,7 @@ def plan_quantiles(
     parts = []
     for column in columns:
         price = total * (asked[column.name] / shares) * (1 - 1e-12)  # room for rounding up what it adds up to
-        parts.append((column, _grid(column, cells), NoisyChoices(column.bins, price, rows)))
+        parts.append((column, _grid(column, cells), NoisyChoices.within(column.bins, price, rows)))
     epsilons = {column.name: mechanism.epsilon for column, _, mechanism in parts}
     # A correctly rounded sum, and the next float above it: not below the exact sum.
     spent = math.nextafter(math.fsum(epsilons.values()), math.inf) if epsilons else 0.0
@@ -124,31 +126,39 @@ def plan_quantiles(
     )
 
 
+@dataclass(frozen=True)
 class NoisyChoices:
-    """The noisy choices for one column: their scale, and what all of them cost."""
+    """The noisy choices for one column: their scale, and what all of them cost. Proof: docs/proofs/quantiles.md.
 
-    def __init__(self, bins: int, epsilon: float, rows: int) -> None:
-        import opendp.prelude as dp
+    A choice of sensitivity Δ has scale Δ·`unit`, so that each costs 2/`unit`.
+    """
 
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="u64")), dp.linf_distance(T="u64")
-        levels = (bins - 1).bit_length()
-        self._choices: dict[int, Any] = {}
-        costs = []
-        # Intervals are split as a : b with a and b at most ⌈bins / 2⌉; each choice gets the scale it needs.
-        for sensitivity in range(1, (bins + 1) // 2 + 1):
-            scale = 2 * sensitivity * levels * rows / epsilon * (1 + 2**-40) if epsilon else math.inf
-            if not math.isfinite(scale):
-                raise InvalidArgument("epsilon", "large enough for finite noise")
-            choice: Any = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale, negate=True)
-            self._choices[sensitivity] = choice
-            costs.append(float(choice.map(sensitivity)))
-        # Each of the `rows` rows is in at most one choice of every level.
-        self.epsilon = math.nextafter(max(costs) * (levels * rows), math.inf)
+    unit: Fraction
+    """The scale of a choice that one row moves by one."""
+    times: int
+    """Levels of the recursion, for each row that a unit of protection can change."""
 
-    def select(self, scores: Counts, sensitivity: int) -> int:
+    @classmethod
+    def within(cls, bins: int, epsilon: float, rows: int) -> NoisyChoices:
+        """The least scale of few digits with which all edges cost at most `epsilon`."""
+        times = (bins - 1).bit_length() * rows
+        most = MOST // (bins - bins // 2)  # the largest scale has to fit, too
+        least = Fraction(2 * times) / Fraction(epsilon) if epsilon else Fraction(most + 1)
+        # A power of two for the denominator; the numerator is rounded up, so the price is not above what is asked for.
+        denominator = 1 << max(min(most.bit_length() - 1 - math.ceil(least).bit_length(), MOST.bit_length() - 1), 0)
+        unit = Fraction(math.ceil(least * denominator), denominator)
+        if unit.numerator > most:
+            raise InvalidArgument("epsilon", "large enough for finite noise")
+        return cls(unit, times)
+
+    @property
+    def epsilon(self) -> float:
+        """Pure ε of all edges, rounded up. Each row is in at most one choice of every level."""
+        return as_float(2 * self.times / self.unit, "up")
+
+    def select(self, scores: Counts, sensitivity: int, entropy: Entropy) -> int:
         """The index of a small score. **Private** scores in, a public index out."""
-        return int(self._choices[sensitivity](scores.tolist()))
+        return permute_and_flip(scores, sensitivity * self.unit, entropy)
 
 
 def _grid(column: Quantiles, cells: int) -> Floats:

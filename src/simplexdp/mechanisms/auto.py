@@ -24,11 +24,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betainc, xlogy
 
 from ..budget import Budget, Neighbours, check_not_negative, check_whole
 from ..errors import Infeasible, NumericalError
 from ..noisy import FloatArray, NoiseLaw
+from ..numerics.beta import incomplete_beta
 from .balanced import BalancedLaplace
 from .noise import Gaussian, Laplace
 from .polya import Polya
@@ -119,7 +119,7 @@ def _risk(law: NoiseLaw, table: Reference) -> float:
     posterior = np.maximum((joint @ f) / np.maximum(joint.sum(axis=1), 1e-300), 1e-300)
     inside = near[close]
     f, prior, density = f[inside], prior[inside], density[:, inside]
-    loss = xlogy(f, f) - f - f * (np.log(posterior) @ density) + posterior @ density
+    loss = f * np.log(np.maximum(f, 1e-300)) - f - f * (np.log(posterior) @ density) + posterior @ density
     return float(prior @ loss) + far
 
 
@@ -133,9 +133,9 @@ def _bins(table: Reference, width: float, limit: float) -> tuple[FloatArray, Flo
     edges = np.concatenate([[-0.5], growing[:-1], even, np.geomspace(even[-1], even[-1] + most, 60)[1:]])
     k, mean = table.shapes[:, None], table.means[:, None]
     success = k / (k + mean)
-    below = np.where(edges > 0, betainc(k, np.maximum(edges, 0) + 0.5, success), 0.0)
+    below = np.where(edges > 0, incomplete_beta(k, np.maximum(edges, 0) + 0.5, success), 0.0)
     # f NB(f; k, μ) = μ NB(f − 1; k + 1, μ(k + 1)/k): the sums of counts below each edge.
-    sums = mean * np.where(edges > 1, betainc(k + 1, np.maximum(edges - 0.5, 1e-9), success), 0.0)
+    sums = mean * np.where(edges > 1, incomplete_beta(k + 1, np.maximum(edges - 0.5, 1e-9), success), 0.0)
     mass, weight = table.shares @ np.diff(below, axis=1), table.shares @ np.diff(sums, axis=1)
     real = mass > 1e-14
     return np.asarray(weight[real] / mass[real]), np.asarray(mass[real])

@@ -21,12 +21,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
 
 from ..accounting.loss import PrivacyLoss
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole
 from ..errors import Infeasible, InvalidArgument, discreet
 from ..labelled import check_unlabelled
+from ..lazy import special
 from ..noisy import FloatArray, NoiseLaw, NoisyCounts
 from ..numerics import as_array
 from ..numerics.printed import short_fraction
@@ -329,4 +329,4 @@ def expected_kl(counts: ArrayLike, law: Callable[[int], Law], constant: float) -
         logs += n * count / total * float(each.probabilities @ np.log(value))
     log_sum = np.log(scale) + float(np.trapezoid(np.exp(-u) - np.exp(log_transform), x))
     p = f / total
-    return float(np.sum(xlogy(p, p))) - logs + float(log_sum)
+    return float(np.sum(special.xlogy(p, p))) - logs + float(log_sum)

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import digamma, xlogy
 
 from ..accounting.loss import PrivacyLoss
 from ..accounting.paper import Sensitivity, TheoremOneTerm, algorithm1, gohari_guarantee
@@ -28,6 +26,7 @@ from ..budget import (
 )
 from ..errors import Infeasible, InvalidArgument, discreet
 from ..labelled import check_unlabelled
+from ..lazy import optimize, special
 from ..noisy import FloatArray, NoiseLaw
 from ..numerics import as_array
 from ..numerics.printed import printed
@@ -353,7 +352,7 @@ class Dirichlet(TableMechanism):
 
         sigma = noise_scale(budget, tables)
         middle = math.log(max(total / (len(profile) * sigma**2), 1 / sigma))
-        best = minimize_scalar(kl, bounds=(middle - 5, middle + 4), method="bounded", options={"xatol": 0.05})
+        best = optimize.minimize_scalar(kl, bounds=(middle - 5, middle + 4), method="bounded", options={"xatol": 0.05})
         r = float(f"{math.exp(float(best.x)):.2g}")  # the minimum is flat, and a short number is easy to state
         return cls._within(r, alpha_for(r, 1e-10))
 
@@ -393,8 +392,8 @@ def _expected_kl(f: FloatArray, r: float, alpha: float) -> float:
     if total <= 0:
         raise InvalidArgument("counts", "not all zero", hint="An empty table has no distribution.")
     p = f / total
-    inner = digamma(r * f + alpha) - digamma(r * total + f.size * alpha)
-    return float(np.sum(xlogy(p, p)) - np.sum(p * inner))
+    inner = special.digamma(r * f + alpha) - special.digamma(r * total + f.size * alpha)
+    return float(np.sum(special.xlogy(p, p)) - np.sum(p * inner))
 
 
 def _first_alpha(budget: Budget, tables: int, r: float) -> float:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from ..accounting.discrete import NegativeBinomialTerm
 from ..accounting.loss import PrivacyLoss
@@ -17,6 +16,7 @@ from ..accounting.smooth import GammaTerm, gaussian_delta
 from ..accounting.terms import RenyiOnly
 from ..budget import Budget, Neighbours, check_neighbours, check_positive, check_whole, convert
 from ..errors import InvalidArgument, discreet
+from ..lazy import special
 from ..noisy import FloatArray, NoiseLaw
 from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
 from ..sampling import Entropy
@@ -131,7 +131,7 @@ class Polya(TableMechanism):
     def cell_loss(self, values: NDArray[Any], rows: int = 1) -> FloatArray:
         """ln Γ(x + α + nr)/Γ(x + α) for n rows."""
         rows = check_whole("rows", rows)
-        return np.asarray(gammaln(values + self.alpha + rows * self.r) - gammaln(values + self.alpha))
+        return np.asarray(special.gammaln(values + self.alpha + rows * self.r) - special.gammaln(values + self.alpha))
 
     def at(self, variance: float, cells: int) -> Polya:  # noqa: ARG002
         """Of the same r, with one coin flip a head."""

@@ -11,13 +11,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import ndtri
 
 from ..budget import check_fraction
 from ..errors import Infeasible, InvalidArgument
 from ..estimation.posterior import About
 from ..estimation.values import IntervalKind
+from ..lazy import sparse, special
 from ..schema import Categories, Column, Numeric
 from ..shown import Shown
 from .sections import Table
@@ -156,7 +155,7 @@ class How:
     @property
     def quantile(self) -> float:
         """Of the normal."""
-        return float(-ndtri((1 - self.level) / 2))
+        return float(-special.ndtri((1 - self.level) / 2))
 
     def refuse_if_strict(self, names: Sequence[str]) -> None:
         """Where nothing but the graph joins these columns."""

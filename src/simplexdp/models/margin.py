@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-from scipy.special import ndtri
 
 from ..budget import check_fraction
 from ..errors import InvalidArgument
 from ..estimation import IntervalKind
 from ..estimation.cross_tables import Columns, along, noise_of, summed
+from ..lazy import special
 from ..noisy import FloatArray
 from ..schema import Numeric, Schema
 from .answer import Answer
@@ -115,7 +115,7 @@ class Margin:
 
     def cells(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Every cell of the margin with its interval, axes in the order of `by`."""
-        reach = float(-ndtri((1 - self.level) / 2))
+        reach = float(-special.ndtri((1 - self.level) / 2))
         counts, centre = self.counts, self.counts
         if self.kind == "frequentist":
             centre = self.direct
@@ -136,7 +136,7 @@ class Margin:
 
     def ratio(self, above: FloatArray, below: FloatArray | None) -> tuple[float, float, float]:
         """Σ above · cells over Σ below · cells, or without that the first sum, with its interval."""
-        reach = float(-ndtri((1 - self.level) / 2))
+        reach = float(-special.ndtri((1 - self.level) / 2))
         value, deviation, base, noise = self._estimate(self.counts, above, below, self._posterior)
         if self.kind == "frequentist":
             centre, deviation, base, noise = self._estimate(self.direct, above, below, self._noise)
@@ -179,7 +179,7 @@ class Margin:
     def answer(self, what: str, values: FloatArray, lower: FloatArray, upper: FloatArray) -> Answer:
         """With the labels of the groups."""
         labels = [self.model.schema[name].labels for name in self.by]
-        reach = float(-ndtri((1 - self.level) / 2))
+        reach = float(-special.ndtri((1 - self.level) / 2))
         with np.errstate(invalid="ignore"):
             errors = (upper - lower) / (2 * reach)
         return Answer(

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ..budget import check_fraction, check_number
 from ..errors import Infeasible, InvalidArgument
 from ..estimation.posterior import About, Normal, PooledPosteriors, Ratios
 from ..estimation.values import noise_intervals
+from ..lazy import sparse
 from ..numerics.factors import Factor, eliminate
 from ..schema import Categories, Column, Numeric, Schema
 from ..schema.never import impossible

@@ -17,12 +17,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize
-from scipy.special import expit, stdtrit
 
 from ..budget import check_fraction, check_whole
 from ..errors import Infeasible, InvalidArgument
 from ..estimation.posterior import Normal
+from ..lazy import optimize, special
 from .answer import Answer, How
 from .query import Evidence
 
@@ -152,7 +151,7 @@ def cells_of_regression(
 
 def _mean(kind: Kind) -> Callable[[FloatArray], FloatArray]:
     if kind == "logistic":
-        return lambda eta: np.asarray(expit(eta))
+        return lambda eta: np.asarray(special.expit(eta))
     if kind == "poisson":
         return lambda eta: np.exp(np.clip(eta, -30, 30))
     return lambda eta: eta
@@ -160,7 +159,7 @@ def _mean(kind: Kind) -> Callable[[FloatArray], FloatArray]:
 
 def _slope(kind: Kind, eta: FloatArray) -> FloatArray:
     if kind == "logistic":
-        p = expit(eta)
+        p = special.expit(eta)
         return np.asarray(p * (1 - p))
     return np.exp(np.clip(eta, -30, 30)) if kind == "poisson" else np.ones_like(eta)
 
@@ -231,7 +230,7 @@ class ScoreTest:
 
             if rest.size == 0:
                 return at(rest), rest
-            best = minimize(at, rest, method="BFGS", options={"maxiter": 60})
+            best = optimize.minimize(at, rest, method="BFGS", options={"maxiter": 60})
             return float(best.fun), np.asarray(best.x)
 
         def end(direction: float) -> float:
@@ -254,7 +253,7 @@ class ScoreTest:
         """Where the profile crosses q² between the two."""
         if profile(inside) >= self.quantile**2:
             return inside
-        return float(brentq(lambda b: profile(b) - self.quantile**2, inside, outside, xtol=tolerance))
+        return float(optimize.brentq(lambda b: profile(b) - self.quantile**2, inside, outside, xtol=tolerance))
 
 
 def one_step(
@@ -313,6 +312,6 @@ def combine(estimates: Sequence[float], *, level: float = 0.95) -> tuple[float, 
     if not np.isfinite(values).all():
         raise InvalidArgument("estimates", "finite numbers, one from each set")
     error = math.sqrt((1 + 1 / values.size) * float(values.var(ddof=1)))
-    q = float(stdtrit(values.size - 1, (1 + level) / 2))
+    q = float(special.stdtrit(values.size - 1, (1 + level) / 2))
     centre = float(values.mean())
     return centre, error, centre - q * error, centre + q * error

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
 
 from ..budget import check_fraction, check_whole, convert
+from ..lazy import special
 from ..schema import Schema
 
 FloatArray = NDArray[np.float64]
@@ -214,7 +214,7 @@ def cut(shown: int, there: int) -> str:
 def mutual_information(weights: FloatArray, rows: FloatArray) -> float:
     """In nats, between which row it is, with these weights, and what the row's distribution gives."""
     pooled = weights @ rows
-    return float(max(0.0, weights @ xlogy(rows, rows).sum(axis=1) - xlogy(pooled, pooled).sum()))
+    return float(max(0.0, weights @ special.xlogy(rows, rows).sum(axis=1) - special.xlogy(pooled, pooled).sum()))
 
 
 def nats(value: float) -> str:

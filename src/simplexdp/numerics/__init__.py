@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,4 +26,5 @@ def as_array(values: ArrayLike, name: str = "counts") -> NDArray[Any]:
 
 
 def _is_masked(values: object) -> bool:
-    return isinstance(values, np.ma.MaskedArray)
+    # Who has one has loaded that part of NumPy.
+    return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)

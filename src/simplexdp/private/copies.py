@@ -25,7 +25,6 @@ from .counting.plan import column_spec
 
 COPY_MEMORY = 256 << 20
 """Bytes of cell numbers that are held in memory; not tuned."""
-_WORD = 8
 
 
 class PrivateCopy:
@@ -109,15 +108,16 @@ def _placed(name: str, codes: NDArray[Any], places: NDArray[np.int64] | None) ->
 
 
 class _Vault:
-    """Frames of bytes in a temporary file: encrypted with ChaCha20, and told from any others by digests in memory.
+    """Frames of bytes in a temporary file: encrypted by SHAKE-256, and told from any others by digests in memory.
+
+    The key stream of a frame is SHAKE-256 (FIPS 202) of the key and the number of the frame.
 
     Key and digests never leave the process, so whoever has the file alone learns the number of bytes in it, and a
     changed, shortened or exchanged frame is refused.
     """
 
     def __init__(self) -> None:
-        self._key = np.frombuffer(os.urandom(32), dtype=np.uint64)
-        self._stream = self._cipher()
+        self._key = np.frombuffer(os.urandom(32), dtype=np.uint8)
         self._digests: list[tuple[int, bytes]] = []  # length and digest of each frame
         try:
             # Unlinked at once where the system can; readable by this user alone.
@@ -125,14 +125,9 @@ class _Vault:
         except OSError as error:
             raise _unwritten(error) from None
 
-    def _cipher(self) -> Any:
-        from randomgen import ChaCha
-
-        return ChaCha(key=self._key, counter=0, rounds=20)
-
     def write(self, frame: NDArray[np.uint8]) -> None:
-        """Append a frame, encrypted by the next bytes of the key stream; none of them is used twice."""
-        sealed = _mixed(frame, self._stream).tobytes()
+        """Append a frame, encrypted by a key stream of its own."""
+        sealed = self._mixed(frame, len(self._digests)).tobytes()
         try:
             self._file.seek(0, os.SEEK_END)
             self._file.write(sealed)
@@ -143,8 +138,8 @@ class _Vault:
 
     def frames(self) -> Iterator[NDArray[np.uint8]]:
         """All frames in their order, decrypted one at a time. **Private**."""
-        stream, place = self._cipher(), 0
-        for size, digest in self._digests:
+        place = 0
+        for number, (size, digest) in enumerate(self._digests):
             try:
                 self._file.seek(place)
                 sealed = self._file.read(size)
@@ -153,19 +148,17 @@ class _Vault:
             if not hmac.compare_digest(hashlib.blake2b(sealed, digest_size=32).digest(), digest):
                 raise SourceError("the private copy of the rows was changed on disk while the fit was under way.")
             place += size
-            yield _mixed(np.frombuffer(sealed, np.uint8), stream)
+            yield self._mixed(np.frombuffer(sealed, np.uint8), number)
+
+    def _mixed(self, frame: NDArray[np.uint8], number: int) -> NDArray[np.uint8]:
+        """The exclusive or with the key stream of this frame, which encrypts and decrypts."""
+        stream = hashlib.shake_256(self._key.tobytes() + number.to_bytes(8, "little")).digest(frame.size)
+        return np.bitwise_xor(frame, np.frombuffer(stream, np.uint8))
 
     def close(self) -> None:
         """Forget the key and delete the file."""
-        self._key = np.zeros(4, dtype=np.uint64)
-        self._stream, self._digests = None, []
+        self._key, self._digests = np.zeros(32, dtype=np.uint8), []
         self._file.close()
-
-
-def _mixed(frame: NDArray[np.uint8], stream: Any) -> NDArray[np.uint8]:
-    """The exclusive or with the next words of the key stream, which encrypts and decrypts."""
-    words = np.asarray(stream.random_raw(-(-frame.size // _WORD)), dtype=np.uint64)
-    return np.bitwise_xor(frame, words.view(np.uint8)[: frame.size])
 
 
 def _unwritten(error: OSError) -> SourceError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -140,7 +141,7 @@ class Session:
         edges, schema = self._design.edges, self._design.schema
         assert edges is not None
         assert schema is not None
-        resolved = draw_edges(edges, self._rows.count(edges.grids, edges.tables))
+        resolved = draw_edges(edges, self._rows.count(edges.grids, edges.tables), self._entropy)
         self._schema = schema.replace(*(resolved[name] for name in edges.epsilons))
         return self._schema
 
@@ -288,7 +289,7 @@ def draw_each(
     return tuple(releases)
 
 
-def draw_edges(plan: QuantilePlan, tables: Sequence[CountTable]) -> Schema:
+def draw_edges(plan: QuantilePlan, tables: Sequence[CountTable], entropy: Entropy) -> Schema:
     """Edges from the tables over the grids of the plan: its schema with bins in place of quantiles.
 
     Proof: docs/proofs/quantiles.md.
@@ -297,7 +298,8 @@ def draw_edges(plan: QuantilePlan, tables: Sequence[CountTable]) -> Schema:
     for (column, grid, choices), table in zip(plan.parts, tables, strict=True):
         check_relation(table.relations, plan.neighbours, table.unit)
         inside = opened(table.private_counts())[: len(grid) - 1]
-        points = choose_points(inside, column.bins, choices.select)
+        coins = entropy.child(f"edges: {column.name}")
+        points = choose_points(inside, column.bins, partial(choices.select, entropy=coins))
         kept = column.model_dump(include={"name", "outside", "missing", "origin", "transform", "integer"})
         resolved.append(Numeric(grid[points].tolist(), **kept))
     return plan.schema.replace(*resolved)

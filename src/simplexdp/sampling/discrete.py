@@ -50,7 +50,7 @@ def discrete_laplace(size: int, scale: Fraction, entropy: Entropy) -> NDArray[np
     >>> discrete_laplace(4, Fraction(3, 2), SeededEntropy(1)).dtype
     dtype('int64')
     """
-    scale = _rational("scale", scale)
+    scale = rational("scale", scale)
 
     def magnitudes(candidates: int) -> Words:
         return _geometric(candidates, scale, entropy)
@@ -70,7 +70,7 @@ def discrete_gaussian(size: int, variance: Fraction, entropy: Entropy) -> NDArra
     >>> discrete_gaussian(4, Fraction(25), SeededEntropy(1)).dtype
     dtype('int64')
     """
-    variance = _rational("variance", variance)
+    variance = rational("variance", variance)
     a, b = variance.numerator, variance.denominator
     j = max(1, isqrt(4 * a // b))
 
@@ -78,7 +78,7 @@ def discrete_gaussian(size: int, variance: Fraction, entropy: Entropy) -> NDArra
         # y ≤ 512σ as there are less than 2⁸ successes in a row, so b (y² − jy + ⌊j²/4⌋) < 2¹⁸ a + a < 2⁶³.
         y = _geometric(candidates, Fraction(2 * a, b * j), entropy).astype(np.int64)
         exponents = (np.int64(b) * (y * (y - j) + j * j // 4)).astype(np.uint64)
-        return y.astype(np.uint64)[_exp_coins(exponents, 2 * a, entropy)]
+        return y.astype(np.uint64)[exp_coins(exponents, 2 * a, entropy)]
 
     return _two_sided(check_whole("size", size, at_least=0), magnitudes, entropy)
 
@@ -93,7 +93,7 @@ def balanced_laplace(size: int, cells: int, scale: Fraction, entropy: Entropy) -
     >>> balanced_laplace(3, 4, Fraction(3, 2), SeededEntropy(1)).sum(axis=1)
     array([0, 0, 0])
     """
-    scale = _rational("scale", scale)
+    scale = rational("scale", scale)
     size, cells = check_whole("size", size, at_least=0), check_whole("cells", cells)
     if cells > MOST_CELLS:
         raise InvalidArgument("cells", f"at most {MOST_CELLS}", got=cells)
@@ -106,7 +106,7 @@ def balanced_laplace(size: int, cells: int, scale: Fraction, entropy: Entropy) -
         free = discrete_laplace(rows * (cells - 1), scale, entropy).reshape(rows, cells - 1)
         last = -free.sum(axis=1)
         # |x_i| s < 2⁸ t as there are less than 2⁸ successes in a row, so |last| s < 2¹⁰ 2⁸ 2⁴⁴.
-        kept = _exp_coins(np.abs(last).astype(np.uint64) * np.uint64(s), t, entropy)
+        kept = exp_coins(np.abs(last).astype(np.uint64) * np.uint64(s), t, entropy)
         taken = np.column_stack([free[kept], last[kept]])[: size - filled]
         sample[filled : filled + len(taken)] = taken
         filled += len(taken)
@@ -163,7 +163,7 @@ def _shares(size: int, parts: int, entropy: Entropy) -> tuple[int, Words]:
     return share, words
 
 
-def _exp_coins(numerators: Words, denominator: int, entropy: Entropy) -> Flags:
+def exp_coins(numerators: Words, denominator: int, entropy: Entropy) -> Flags:
     """True with probability exp(−a/m) for each numerator a: ⌊a/m⌋ coins of 1/e and one of the rest."""
     whole = numerators // np.uint64(denominator)
     rest = numerators - whole * np.uint64(denominator)
@@ -212,7 +212,14 @@ def _inverse_e_coins(size: int, entropy: Entropy) -> Flags:
     return heads
 
 
-def _rational(name: str, value: Fraction) -> Fraction:
+def uniform_below(parts: int, entropy: Entropy) -> int:
+    """A whole number below `parts`, each equally likely."""
+    share, words = _shares(1, parts, entropy)
+    return int(words[0]) // share
+
+
+def rational(name: str, value: Fraction) -> Fraction:
+    """A positive scale or variance, exact and of few enough digits."""
     if isinstance(value, Decimal) and value.is_finite():
         value = Fraction(value)
     if isinstance(value, bool) or not isinstance(value, Rational) or value <= 0:

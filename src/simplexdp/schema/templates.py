@@ -13,8 +13,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
-
 from ..errors import SchemaError
 from .never import did_you_mean
 
@@ -52,6 +50,8 @@ _HINTS: tuple[tuple[str, str], ...] = (
 @cache
 def facts() -> Mapping[str, Any]:
     """The lists of public facts."""
+    import yaml
+
     found: Mapping[str, Any] = yaml.safe_load(
         resources.files(__package__).joinpath("public_facts.yaml").read_text(encoding="utf-8")
     )

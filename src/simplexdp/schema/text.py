@@ -13,12 +13,12 @@ import io
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..errors import SchemaError, SourceError
+from ..lazy import yaml
 from .columns import Part
 
 MAX_BYTES = 16 * 2**20
@@ -26,46 +26,51 @@ MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 10
 """Deepest nesting of a YAML file; a schema needs four levels."""
 
-# libyaml does the same work about ten times faster where PyYAML was built with it.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
 
 class Quoted(str):
     """Text that YAML always shows in quotes, so that no reader takes it for anything else."""
 
 
-class _StrictLoader(_Loader):  # type: ignore[misc]
+@cache
+def _loader() -> Any:
     """The safe loader, but a key given twice is an error, where YAML would keep the last one silently."""
+    # libyaml does the same work about ten times faster where PyYAML was built with it.
+    base: Any = getattr(yaml, "CSafeLoader", None) or yaml.SafeLoader
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        _check_twice(keys)
-        return dict(super().construct_mapping(node, deep=deep))
+    class StrictLoader(base):  # type: ignore[misc]
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            _check_twice(keys)
+            return dict(super().construct_mapping(node, deep=deep))
+
+    return StrictLoader
 
 
-class _TidyDumper(_Dumper):  # type: ignore[misc]
+@cache
+def _dumper() -> Any:
     """The safe dumper, with tuples on one line and `Quoted` in double quotes."""
+    base: Any = getattr(yaml, "CSafeDumper", None) or yaml.SafeDumper
 
-    def ignore_aliases(self, _: object) -> bool:
-        """Never write an anchor, which would not be read back."""
-        return True
+    class TidyDumper(base):  # type: ignore[misc]
+        def ignore_aliases(self, _: object) -> bool:
+            """Never write an anchor, which would not be read back."""
+            return True
 
-
-_TidyDumper.add_representer(
-    Quoted, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
-)
-_TidyDumper.add_representer(
-    tuple, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
-)
+    TidyDumper.add_representer(
+        Quoted, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
+    )
+    TidyDumper.add_representer(
+        tuple, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+    )
+    return TidyDumper
 
 
 def parse_yaml(text: str) -> object:
     """What the YAML text says, with YAML 1.1 types."""
     _check_size(text)
     try:
-        _check_events(yaml.parse(text, Loader=_Loader))
-        loader = _StrictLoader(text)
+        _check_events(yaml.parse(text, Loader=_loader()))
+        loader = _loader()(text)
         try:
             return loader.get_single_data()
         finally:
@@ -83,9 +88,7 @@ def parse_yaml(text: str) -> object:
 
 def dump_yaml(value: object, width: int = 100, flow: bool | None = False) -> str:
     """YAML text that `parse_yaml` turns back into the same value; tuples come back as lists."""
-    text = yaml.dump(
-        value, Dumper=_TidyDumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=flow
-    )
+    text = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=width, default_flow_style=flow)
     return _check_size(str(text))
 
 
@@ -188,7 +191,7 @@ def _no_constant(name: str) -> float:
 def line_of(text: str, path: str) -> int | None:
     """The line of a YAML or JSON text on which the value at a path such as `columns[2] ('age').edges[1]` begins."""
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=_loader())
     except (yaml.YAMLError, RecursionError, ValueError):
         return None
     steps = re.findall(r"\[([0-9]+)\]|([^.\[\]()]+)|\('[^']*'\)", path)

@@ -21,11 +21,10 @@ from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...errors import SourceError
+from ...lazy import pa, pc
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Encoder = Callable[[Any], Codes]
@@ -344,15 +343,15 @@ _OWN: tuple[tuple[type, type], ...] = (
     (np.floating, float),
 )
 _ARROW = {
-    ("text", str): pa.large_string(),
-    ("truth", bool): pa.bool_(),
-    ("date", datetime.date): pa.date32(),
-    ("whole", int): pa.int64(),
-    ("whole", float): pa.float64(),
-    ("numeric", int): pa.int64(),
-    ("numeric", float): pa.float64(),
+    ("text", str): "large_string",
+    ("truth", bool): "bool_",
+    ("date", datetime.date): "date32",
+    ("whole", int): "int64",
+    ("whole", float): "float64",
+    ("numeric", int): "int64",
+    ("numeric", float): "float64",
 }
-"""The type that a group of values of one Python type is encoded as; other groups go value by value."""
+"""The Arrow type that a group of values of one Python type is encoded as; other groups go value by value."""
 _DAYS = tuple(f"datetime64[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
 _EXACT: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__int__, float: float.__float__}
 """What gives the value of a subclass, such as a member of an enumeration."""
@@ -380,7 +379,7 @@ class ObjectEncoder:
         self._spec = spec
         self._codes = {value: code for code, value in enumerate(spec.values)}
         self._encoders: dict[type, Encoder] = {
-            own: encoder(spec, arrow, "") for (kind, own), arrow in _ARROW.items() if kind == spec.kind
+            own: encoder(spec, getattr(pa, arrow)(), "") for (kind, own), arrow in _ARROW.items() if kind == spec.kind
         }
 
     def cell(self, value: Any) -> int:
@@ -453,7 +452,7 @@ class ObjectEncoder:
         if (self._spec.kind, kind) in _ARROW:
             column = None
             try:
-                column = pa.array(values, _ARROW[self._spec.kind, kind])
+                column = pa.array(values, getattr(pa, _ARROW[self._spec.kind, kind])())
             except (pa.ArrowException, OverflowError, UnicodeError):  # integers beyond 64 bits, lone surrogates
                 column = None
             if column is not None:

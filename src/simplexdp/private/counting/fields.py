@@ -23,10 +23,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...errors import SourceError
+from ...lazy import pa, pc
 from ...schema.transforms import apply_steps, text_of
 from .encode import Codes, ColumnSpec, Encoder, ObjectEncoder, encoder, is_missing, plain
 from .source import Fields, FieldType
@@ -160,7 +159,7 @@ def _transformed(spec: ColumnSpec, kind: Any, label: str) -> Encoder:
         return lambda values: _after_steps(spec, [_text(value) for value in values])
     types = pa.types
     plain = kind.value_type if types.is_dictionary(kind) else kind
-    if not (_is_text(plain) or any(test(plain) for test in _TRANSFORMABLE)):
+    if not (_is_text(plain) or any(getattr(types, f"is_{each}")(plain) for each in _TRANSFORMABLE)):
         hint = "Cast the column in the source, or declare it without transform."
         raise SourceError(f"{label}: column {spec.name!r} is transformed as text and has the type {kind}. {hint}")
 
@@ -176,15 +175,7 @@ def _transformed(spec: ColumnSpec, kind: Any, label: str) -> Encoder:
     return encode
 
 
-_TRANSFORMABLE = (
-    pa.types.is_null,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_boolean,
-    pa.types.is_date,
-    pa.types.is_timestamp,
-)
+_TRANSFORMABLE = ("null", "integer", "floating", "decimal", "boolean", "date", "timestamp")
 
 
 def _is_text(kind: Any) -> bool:

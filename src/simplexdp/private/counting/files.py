@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from ...errors import SourceError
+from ...lazy import pa, pq
 from ...schema.text import TextFile
 from .source import Part, Request, Source, engine_errors
 

@@ -11,12 +11,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset
-import pyarrow.fs
 from numpy.typing import NDArray
 
 from ...errors import SourceError
+from ...lazy import datasets, fs, pa
 from .encode import ColumnSpec
 from .files import real_file
 from .kernel import Block
@@ -42,6 +40,13 @@ def open_table(table: Any, request: Request) -> Source:
     narrow = table.select(_present(table.schema, request))
     batches = narrow.to_batches(max_chunksize=request.rows)
     return _one(Part(label="the Arrow table", schema=narrow.schema, batches=iter(batches)), table.num_rows)
+
+
+def is_dataset(source: Any, *, of_files: bool = False) -> bool:
+    """Whether it is an Arrow dataset: only who has one has loaded that part of Arrow."""
+    if "pyarrow.dataset" not in sys.modules:
+        return False
+    return isinstance(source, datasets.FileSystemDataset if of_files else datasets.Dataset)
 
 
 def open_dataset(dataset: Any, request: Request) -> Source:
@@ -76,10 +81,10 @@ def _check_files(dataset: Any, names: Sequence[str]) -> None:
 
 def _of_files(dataset: Any) -> Iterator[Any]:
     """The datasets of files that a dataset is made of."""
-    if isinstance(dataset, pa.dataset.FileSystemDataset):
+    if isinstance(dataset, datasets.FileSystemDataset):
         yield dataset
     for child in getattr(dataset, "children", ()):
-        if not isinstance(child, (pa.dataset.FileSystemDataset, pa.dataset.UnionDataset)):
+        if not isinstance(child, (datasets.FileSystemDataset, datasets.UnionDataset)):
             raise SourceError(
                 "the Arrow dataset is a union of parts that are no files: one record may be in several. Count them "
                 "apart and add the tables up if they share no record."
@@ -92,7 +97,7 @@ def _guessed(dataset: Any) -> Iterator[str]:
     partitioning = dataset.partitioning
     if partitioning is None:  # in a dataset of datasets nothing tells who gave the types
         for fragment in dataset.get_fragments():
-            keys = pa.dataset.get_partition_keys(fragment.partition_expression)
+            keys = datasets.get_partition_keys(fragment.partition_expression)
             yield from (name for name in keys if not pa.types.is_string(dataset.schema.field(name).type))
         return
     for field, values in zip(partitioning.schema, partitioning.dictionaries, strict=True):
@@ -102,9 +107,9 @@ def _guessed(dataset: Any) -> Iterator[str]:
 
 def _place(system: Any, path: str) -> tuple[object, ...]:
     """What is the same for all names of a file, as far as its file system tells."""
-    if isinstance(system, pa.fs.SubTreeFileSystem):
+    if isinstance(system, fs.SubTreeFileSystem):
         return _place(system.base_fs, system.base_path + path)
-    return real_file(path) if isinstance(system, pa.fs.LocalFileSystem) else (system.type_name, path)
+    return real_file(path) if isinstance(system, fs.LocalFileSystem) else (system.type_name, path)
 
 
 def open_stream(source: Any, request: Request) -> Source:

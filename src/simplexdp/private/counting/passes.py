@@ -16,13 +16,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset
 from numpy.typing import NDArray
 
 from ...budget import Neighbours, check_whole
 from ...errors import InvalidArgument, PrivacyError, SourceError, discreet
 from ...fitting import Facts
+from ...lazy import pa
 from ...schema import Numeric, Quantiles, Schema, SchemaLike
 from ..tables import CountTable, opened
 from . import database, files, frames
@@ -202,7 +201,7 @@ def open_source(source: Any, request: Request) -> Source:
         return database.open_query(source, request)
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return frames.open_table(source, request)
-    if isinstance(source, pa.dataset.Dataset):
+    if frames.is_dataset(source):
         return frames.open_dataset(source, request)
     if isinstance(source, MixedBatch):
         return frames.open_mixed(source)
@@ -231,7 +230,7 @@ def check_source(source: Any) -> None:
     """Refuse what is no source by its type, before anything is paid for."""
     source = source.source if isinstance(source, OneRecordPerRow) else source
     known = isinstance(source, (str, os.PathLike, files.Files, Query, Prepared, Deferred, MixedBatch, Iterable))
-    known = known or isinstance(source, pa.dataset.Dataset) or frames.is_codes(source) or frames.is_pandas(source)
+    known = known or frames.is_dataset(source) or frames.is_codes(source) or frames.is_pandas(source)
     known = known or _root(source) in ("pyspark", "duckdb", "_duckdb", "polars")
     if not (known or hasattr(source, "__arrow_c_stream__") or hasattr(source, "fetchmany")):
         raise no_source(source)

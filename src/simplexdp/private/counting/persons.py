@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...budget import check_whole
 from ...errors import InvalidArgument, SourceError
+from ...lazy import pa
 from .encode import Codes, is_missing, plain
 from .source import OBJECTS
 

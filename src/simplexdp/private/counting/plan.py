@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset
 
 from ...budget import check_whole, convert
 from ...errors import InvalidArgument, SchemaError, SourceError
+from ...lazy import pa
 from ...schema.never import did_you_mean
 from ...schema.text import dump_json
 from . import database, files, frames
@@ -273,7 +272,7 @@ def number_of_records(source: Any) -> int | None:
             return int(source.select(polars.len()).collect().item())
         if root == "pyspark":
             return int(source.count())
-        if isinstance(source, pa.dataset.FileSystemDataset):
+        if frames.is_dataset(source, of_files=True):
             return int(source.count_rows())
     if isinstance(source, Sequence):
         numbers = [number_of_records(item) for item in source]
@@ -299,7 +298,7 @@ def can_be_read_again(source: Any, *, in_order: bool = False) -> bool:
     root = type(source).__module__.partition(".")[0]
     if root == "polars" and declared and in_order:
         return hasattr(source, "height")  # the plan of a lazy frame is not known then
-    if frames.is_pandas(source) or root == "polars" or isinstance(source, pa.dataset.FileSystemDataset):
+    if frames.is_pandas(source) or root == "polars" or frames.is_dataset(source, of_files=True):
         return True
     if isinstance(source, Sequence):
         return all(can_be_read_again(item) for item in source)

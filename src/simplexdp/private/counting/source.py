@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from ...errors import SimplexDPError, SourceError
+from ...lazy import pa
 from .encode import ColumnSpec
 
 

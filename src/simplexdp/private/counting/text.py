@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 
 from ...errors import SourceError
+from ...lazy import csv_files, pa
 from ...schema.never import did_you_mean
 from ...schema.text import MAX_HEADER, TextFile
 from .fields import field_type, fields
@@ -106,17 +105,17 @@ def _csv_batches(path: str, file: _Records, layout: TextFile, header: list[str],
     # Arrow takes names for UTF-8: in other encodings they are given, and the header is passed over as a record.
     given = {} if layout.codec == "utf-8" else {"column_names": header, "skip_rows_after_names": 1}
     with engine_errors(f"{path} could not be read", _HINT):
-        reader = pyarrow.csv.open_csv(
+        reader = csv_files.open_csv(
             file,
-            read_options=pyarrow.csv.ReadOptions(block_size=_LONGEST, **given),
+            read_options=csv_files.ReadOptions(block_size=_LONGEST, **given),
             # In a file of one column an empty line is a record whose field is missing.
-            parse_options=pyarrow.csv.ParseOptions(
+            parse_options=csv_files.ParseOptions(
                 delimiter=layout.delimiter,
                 quote_char=layout.mark or False,
                 newlines_in_values=bool(layout.mark),
                 ignore_empty_lines=len(header) > 1,
             ),
-            convert_options=pyarrow.csv.ConvertOptions(
+            convert_options=csv_files.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.binary()),
                 include_columns=names,
                 null_values=[""],

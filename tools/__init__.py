@@ -1,0 +1,1 @@
+"""What `make` runs and nobody imports, except its tests."""
