@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import datetime
-import inspect
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Rational, Real
@@ -16,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -30,6 +26,7 @@ from pydantic import (
 
 from ..budget import check_whole
 from ..errors import SchemaError
+from .described import SETTINGS
 from .transforms import EPOCH, PARTS, WORDS, Step, plain_steps, steps
 
 _EXPECTATIONS = {
@@ -43,27 +40,10 @@ _EXPECTATIONS = {
 }
 
 
-def described(published: dict[str, Any], part: type[BaseModel]) -> None:
-    """Give each field of a published JSON Schema the text below it in the class. The source is read only then."""
-    for cls in reversed(part.__mro__):
-        if not issubclass(cls, BaseModel) or cls is BaseModel:
-            continue
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-        assert isinstance(tree, ast.ClassDef)
-        for field, text in itertools.pairwise(tree.body):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                about = published["properties"].get(field.target.id)
-                if about is not None and isinstance(text.value, ast.Constant):
-                    about["description"] = inspect.cleandoc(str(text.value.value))
-
-
 class Part(BaseModel):
     """A frozen piece of a schema."""
 
-    # Built when a schema is first made or read, which not every job does.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True, json_schema_extra=described
-    )
+    model_config = SETTINGS
 
     def __init__(self, **fields: Any) -> None:
         try:
