@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from simplexdp.errors import InvalidArgument
 from simplexdp.estimation import NoisyCounts
+from simplexdp.estimation.agreement import agreeing
 from simplexdp.estimation.cross_tables import (
     Columns,
     centred,
@@ -214,6 +215,69 @@ def test_no_count_is_where_none_can_be() -> None:
     assert (found["c0", "c1"].counts[~mask] > 0).all()
     assert disagreement({names: found[names].counts for names in PAIRS}) < 1e-9 * 500
     assert (estimate_tables(drawn, PAIRS)["c0", "c1"].counts > 0).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1.0, 30.0, 300.0]), st.sampled_from([PAIRS, TRIPLES, MIXED]), st.data())
+def test_tables_agree_around_zeros_also_where_records_break_rules(
+    seed: int, deviation: float, wanted: list[Columns], draw: Any
+) -> None:
+    """Up to three impossible pairs, whatever was counted there, in every table that has both columns."""
+    data = records(500, seed)
+    sizes = {name: int(data[name].max()) + 1 for name in data}
+    pairs = [
+        {name: draw.draw(st.integers(1, sizes[name] - 1)) for name in draw.draw(st.sampled_from(PAIRS))}
+        for _ in range(draw.draw(st.integers(1, 3)))
+    ]
+    impossible = {}
+    for names in margins_of(wanted):
+        cells = np.indices([sizes[name] for name in names])
+        inside = [
+            np.all([cells[names.index(name)] == cell for name, cell in pair.items()], axis=0)
+            for pair in pairs
+            if set(pair) <= set(names)
+        ]
+        if inside:
+            impossible[names] = np.any(inside, axis=0)
+    found = estimate_tables(drawn_from(data, wanted, deviation, seed), wanted, impossible)
+    asked = [{*each} for each in wanted]
+    counts = {names: found[names].counts for names in margins_of(wanted) if {*names} in asked}
+    assert disagreement(counts) <= 1e-9 * 500
+    for names, table in counts.items():
+        mask = impossible.get(names, np.zeros(table.shape, bool))
+        assert (table[mask] == 0).all()
+        assert (table[~mask] > 0).all()
+        assert table.sum() == pytest.approx(500, rel=1e-10)
+
+
+def test_agreement_is_reached_at_the_nearest_tables() -> None:
+    """Σ x ln(x/y) − x + y is least: it grows with every small move that keeps the margins; and zeros stay."""
+    rng = np.random.default_rng(3)
+    first, second, margin = rng.uniform(1, 9, (3, 4)), rng.uniform(1, 9, (4, 5)), rng.uniform(1, 9, 4)
+    first[0, 0] = second[1, 1] = 0
+    start = {("b",): margin, ("a", "b"): first, ("b", "c"): second}
+    found = agreeing(start, 40.0)
+    assert disagreement(found) < 1e-11
+    assert found["a", "b"][0, 0] == found["b", "c"][1, 1] == 0
+    np.testing.assert_allclose([table.sum() for table in found.values()], 40.0, rtol=1e-12)
+    np.testing.assert_allclose(found["a", "b"].sum(axis=0), found["b",], rtol=1e-11)
+
+    def away(tables: dict[Columns, FloatArray]) -> float:
+        inside = [(tables[names], start[names]) for names in start]
+        return sum(float(np.sum(np.where(x > 0, x * np.log(np.where(x > 0, x / y, 1)), 0) - x + y)) for x, y in inside)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = away(found)
+        for _ in range(20):  # a move of the margin, carried into both tables
+            step = rng.normal(size=4)
+            step = 1e-3 * (step - step.mean())
+            moved = {
+                ("b",): found["b",] + step,
+                ("a", "b"): found["a", "b"] + step * (first > 0) / (first > 0).sum(axis=0),
+                ("b", "c"): found["b", "c"] + (step / (second > 0).sum(axis=1))[:, None] * (second > 0),
+            }
+            assert disagreement(moved) < 1e-11
+            assert away(moved) > least
 
 
 def test_proportional_fitting_keeps_interactions() -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument
+from .agreement import agreeing
 from .network_tables import OverlappingTables
 from .one_table import estimate
 from .values import FloatArray, NoisyCounts
@@ -59,10 +60,9 @@ AGREED = 1e-13
 MEETINGS, ROUNDS, MET = 5, 40, 1e-9
 """How often, and for how many rounds each, tables move towards the margins that they share; it ends where margins
 differ by this share of the total."""
-MASKED_ROUNDS = 1000
-"""The same where cells are impossible, which nothing but proportional fitting respects."""
 BLENDED = 1e-6
-"""It also ends where so much of independent columns and equal cells makes what is left positive."""
+"""It also ends where so much of independent columns and equal cells makes what is left positive; so much is mixed in
+where cells are impossible."""
 USUAL, NORMAL = 0.95, 1.959964
 """The level at which bounds are made deviations, and that of a normal law."""
 HEAVY_TAILS = 0.12
@@ -295,20 +295,35 @@ class _Levels:
         shared = _shared(wanted, list(self.counts))
         asked = {frozenset(names) for names in wanted}  # in any order of their columns
         kept = [names for names in self.counts if names in shared or frozenset(names) in asked]
-        for _ in range(MEETINGS):
-            self._meet(kept)
-            corrected = self._corrected(kept)
-            part = 0.0 if self._impossible else self._too_low(corrected)
-            if part <= BLENDED:
-                break
-        if not self._impossible:
-            self.counts |= {names: self._blended(names, counts, part) for names, counts in corrected.items()}
         if self._impossible:
-            self.counts |= {names: self.counts[names] * (self.total / self.counts[names].sum()) for names in kept}
+            self._agree_around_zeros([names for names in kept if names])
+        else:
+            for _ in range(MEETINGS):
+                self._meet(kept)
+                corrected = self._corrected(kept)
+                part = self._too_low(corrected)
+                if part <= BLENDED:
+                    break
+            self.counts |= {names: self._blended(names, counts, part) for names, counts in corrected.items()}
         for names in self.counts:
             if names and names not in kept:
                 whole = next(each for each in wanted if set(names) <= set(each))
                 self.counts[names] = summed(self.counts[_of(self.counts, whole)], _of(self.counts, whole), names)
+
+    def _agree_around_zeros(self, kept: Sequence[Columns]) -> None:
+        """What only proportional fitting respects: the nearest tables in agreement, and a little of independent ones.
+
+        Tables of few columns need not know what is impossible for more, so that fitting to them empties cells that can
+        occur: those get back what agreement takes from nobody.
+        """
+        bases = {names: self._base(names, self.counts[names].shape) for names in kept}
+        for names in kept:
+            if names in self._impossible:
+                bases[names] = np.where(self._impossible[names], 0.0, bases[names])
+        bases = agreeing(bases, self.total)
+        mixed = {names: self.counts[names] + BLENDED * bases[names] for names in kept}
+        found = agreeing(mixed, self.total)
+        self.counts |= {names: (1 - BLENDED) * found[names] + BLENDED * bases[names] for names in kept}
 
     def _meet(self, kept: Sequence[Columns]) -> None:
         """Tables of several columns can have margins that no positive table has: both sides move, until they agree.
@@ -319,8 +334,7 @@ class _Levels:
         """
         above = {names: [each for each in kept if set(names) < set(each)] for names in kept if names}
         above = {names: larger for names, larger in above.items() if larger}
-        close = AGREED if self._impossible else MET
-        for _ in range((MASKED_ROUNDS if self._impossible else ROUNDS) if above else 0):
+        for _ in range(ROUNDS if above else 0):
             worst = 0.0
             for names, larger in above.items():
                 own = self.counts[names]
@@ -333,7 +347,7 @@ class _Levels:
                 for each, version in zip(larger, versions, strict=True):
                     factor = along(mean / np.maximum(version, 1e-300), names, each)
                     self.counts[each] = self.counts[each] * factor
-            if worst <= close * self.total:
+            if worst <= MET * self.total:
                 break
 
     def _corrected(self, kept: Sequence[Columns]) -> dict[Columns, FloatArray]:

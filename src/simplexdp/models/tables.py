@@ -38,8 +38,7 @@ from .sections import Bars, HeatMap, Section, Table, View, mutual_information
 _ROWS, _COLUMNS, _PICTURES = 30, 16, 6
 """Rows and columns of a cross table on a page, and tables with a picture there."""
 _AGREED = 1e-9
-"""How far, as a share of the total, totals may differ, and tables of a file in what they share. Where the schema rules
-cells out, agreement is reached by fitting alone, and records that break a rule can keep it from being reached."""
+"""How far, as a share of the total, totals may differ, and tables of a file in what they share."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -376,7 +375,7 @@ class TablesModel(ModelOfReleases):
                 tables=tables,
                 parts=body["parts"],
             )
-            if len(tables) <= _CHECKED and not schema.never and disagreement(tables) > _AGREED * found.total:
+            if len(tables) <= _CHECKED and disagreement(tables) > _AGREED * found.total:
                 raise InvalidArgument("tables", "in agreement on what they share")
             return found
 
