@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
     """One fit."""
     import numpy as np
     import pandas as pd
-    from dpmm.models.aim import AIM
+    from dpmm.models.aim import AIM  # type: ignore[import-not-found]  # of the other interpreter
 
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     codes = np.load(folder / "codes.npz")
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     mechanism = AIM(
         epsilon=1.0,
         delta=1e-9,
-        prng=np.random.RandomState(job["seed"]),  # noqa: NPY002
+        prng=np.random.RandomState(job["seed"]),
         max_model_size=job["model_size"],
         n_iters=job["iterations"],
         rounds=job["rounds"],

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from simplexdp.estimation.cross_tables import (
     noise_of,
     summed,
 )
+from simplexdp.estimation.joint import JointPosterior, free_spread
 from simplexdp.estimation.network_tables import OverlappingTables
 
 FloatArray = NDArray[np.float64]
@@ -102,6 +104,69 @@ def test_the_noise_of_sums_is_that_of_dense_algebra(public: bool) -> None:
         expected = math.sqrt(flat @ covariance(drawn, names, SIZES, public) @ flat)
         assert noise_of(pooled, names, weights) == pytest.approx(expected, rel=1e-4)
         assert noise_of(pooled, names, 2 * weights) > 1.5 * expected  # the comparison can fail
+
+
+def bound(spread: FloatArray, margins: list[FloatArray], of: FloatArray) -> FloatArray:
+    """Covariance of independent cells given linear margins, when those have the covariance `of`."""
+    away = np.concatenate(margins)
+    own = np.diag(spread)
+    gain = own @ away.T @ np.linalg.pinv(away @ own @ away.T, rcond=1e-12)
+    return np.asarray(own - gain @ away @ own + gain @ of @ gain.T)
+
+
+def test_the_joint_posterior_is_that_of_dense_algebra() -> None:
+    """Level by level: of one column given the total, of pairs given those, of a triple given all of its pairs."""
+    rng = np.random.default_rng(5)
+    spreads = {names: rng.uniform(1, 9, [SIZES[name] for name in names]) for names in margins_of([("a", "b", "c")])}
+    joint = JointPosterior(spreads=spreads, total_variance=7.0)
+    singles = {
+        name: bound(spreads[name,].ravel(), [np.ones((1, size))], np.array([[7.0]])) for name, size in SIZES.items()
+    }
+    weights = rng.normal(size=SIZES["b"])
+    assert joint.deviation(("b",), weights) == pytest.approx(math.sqrt(weights @ singles["b"] @ weights), rel=1e-5)
+
+    # All three columns at once: given the total they are independent, and pairs are so given them.
+    names, ends = list(SIZES), np.cumsum([0, *SIZES.values()])
+    total = np.concatenate([spreads[name,].ravel() / spreads[name,].sum() for name in names])
+    together = 7.0 * np.outer(total, total)
+    for name, start, end in zip(names, ends, ends[1:], strict=False):
+        together[start:end, start:end] = singles[name]
+    pairs = list(itertools.combinations(names, 2))
+    gains, own = [], []
+    for pair in pairs:
+        sizes = {name: SIZES[name] for name in pair}
+        away = np.concatenate([summing((name,), sizes) for name in pair])
+        spread = np.diag(spreads[pair].ravel())
+        gain = spread @ away.T @ np.linalg.pinv(away @ spread @ away.T, rcond=1e-12)
+        place = np.concatenate([np.arange(ends[names.index(n)], ends[names.index(n) + 1]) for n in pair])
+        wide = np.zeros((spread.shape[0], ends[-1]))
+        wide[:, place] = gain
+        gains.append(wide)
+        own.append(spread - gain @ away @ spread)
+    gain = np.concatenate(gains)
+    of_pairs = gain @ together @ gain.T + scipy.linalg.block_diag(*own)
+    start = 0
+    for pair in pairs:
+        size = spreads[pair].size
+        weights = rng.normal(size=spreads[pair].shape)
+        exact = weights.ravel() @ of_pairs[start : start + size, start : start + size] @ weights.ravel()
+        assert joint.deviation(pair, weights) == pytest.approx(math.sqrt(exact), rel=1e-4)
+        start += size
+    of_all = bound(spreads["a", "b", "c"].ravel(), [summing(pair, SIZES) for pair in pairs], of_pairs)
+    for weights in (rng.normal(size=(2, 3, 4)), np.ones((2, 3, 4)), np.eye(24)[3].reshape(2, 3, 4)):
+        exact = weights.ravel() @ of_all @ weights.ravel()
+        assert joint.deviation(("a", "b", "c"), weights) == pytest.approx(math.sqrt(exact), rel=1e-3)
+        alone = math.sqrt(float((weights**2 * np.diag(of_all).reshape(2, 3, 4)).sum()))
+        assert weights.sum() == 1 or abs(alone / math.sqrt(exact) - 1) > 0.05  # the comparison can fail
+
+
+def test_cells_that_a_known_sum_binds() -> None:
+    """Independent cells with these variances, given their sum, have those that are asked for."""
+    wanted = np.array([3.0, 1.0, 2.0, 0.5])
+    spread = free_spread(wanted)
+    given_sum = np.diag(spread) - np.outer(spread, spread) / spread.sum()
+    np.testing.assert_allclose(np.diag(given_sum), wanted, rtol=1e-5)
+    assert (spread > wanted).all()
 
 
 def records(size: int, seed: int, columns: int = 4) -> dict[str, NDArray[np.int64]]:

@@ -1,7 +1,8 @@
 """Tables that agree exactly on what they share, nearest to some that nearly do, with zeros where they have zeros.
 
 Among all tables x with A x = b (each shared margin is the same in all tables that have it, each table has the total)
-the one with the least Σ x ln(x/y) − x + y is x = y exp(Aᵀλ) (Csiszár 1975), where λ maximises the concave dual bᵀλ − Σ y exp(Aᵀλ).
+the one with the least Σ x ln(x/y) − x + y is x = y exp(Aᵀλ) (Csiszár 1975), where λ maximises the concave dual
+bᵀλ − Σ y exp(Aᵀλ).
 Newton's method solves (A diag(x) Aᵀ) step = b − A x; a cell that is zero stays so, all others stay above it.
 """
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidArgument
 from .agreement import agreeing
+from .joint import free_spread
 from .network_tables import OverlappingTables
 from .one_table import estimate
 from .values import FloatArray, NoisyCounts
@@ -145,11 +146,13 @@ class Estimated:
     Args:
         counts: positive, up to impossible cells, and in agreement with all other tables.
         deviations: posterior standard deviation of each count.
+        spread: variance of each count as if its margins were not known, for sums over cells.
         direct: the best linear unbiased estimate, of any sign.
     """
 
     counts: FloatArray
     deviations: FloatArray
+    spread: FloatArray
     direct: FloatArray
 
 
@@ -186,6 +189,7 @@ def estimate_tables(
         found[names] = Estimated(
             counts=counts,
             deviations=np.sqrt(variance) * (1 + HEAVY_TAILS * (1 - kept)),
+            spread=tables.spreads[names] * (1 + HEAVY_TAILS * (1 - kept)) ** 2,
             direct=direct.values,
         )
     return found
@@ -213,6 +217,7 @@ class _Levels:
         self.total = pooled.total
         self.counts: dict[Columns, FloatArray] = {(): np.array(self.total)}
         self.deviations: dict[Columns, FloatArray] = {}
+        self.spreads: dict[Columns, FloatArray] = {}
         self._effects: dict[Columns, FloatArray] = {(): np.array(self.total)}
         self._single_shares: dict[str, FloatArray] = {}
 
@@ -244,6 +249,9 @@ class _Levels:
         self.counts[names], self.deviations[names] = np.zeros(table.values.shape), np.zeros(table.values.shape)
         self.counts[names][possible] = found.probabilities * self.total
         self.deviations[names][possible] = deviations * self.total
+        # What cells have in common, such as a law that takes all empty ones for too large, adds up in sums: those get
+        # all of the noise where single cells have less.
+        self.spreads[names] = np.maximum(free_spread(self.deviations[names] ** 2), np.where(possible, noise, 0.0))
 
     def _cells(self, names: Columns) -> _Cells:
         """What fewer columns would have the cells be, and what was released around that."""
@@ -289,6 +297,9 @@ class _Levels:
         sweeps = FITS if len(names) == 2 and names not in self._impossible else FEW_FITS
         self.counts[names] = fitted(moved(mean, variance, margins), margins, sweeps)
         self.deviations[names] = np.where(cells.expected > 0, np.sqrt(variance + cells.around), 0.0)
+        # Of cells that vary independently the margins leave this part, if all vary alike.
+        left = math.prod(1 - 1 / size for size in variance.shape)
+        self.spreads[names] = np.where(cells.expected > 0, variance / max(left, 1e-9), 0.0)
 
     def agree(self, wanted: Sequence[Columns]) -> None:
         """Make shared margins the same: by proportional fitting, and the last digits by effects."""

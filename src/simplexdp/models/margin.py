@@ -170,11 +170,10 @@ class Margin:
         return noise_of(self.model.pooled, self.names, np.broadcast_to(weights, self.counts.shape))
 
     def _posterior(self, weights: FloatArray) -> float:
-        """Cells as independent; margins that are published for themselves have a deviation of their own."""
+        """Cells vary together, as the margins that were released bind them."""
         if not self.names:
             return self._noise(weights)
-        weights = np.broadcast_to(weights, self.counts.shape)
-        return math.sqrt(float((weights**2 * self.model.estimated[self.names].deviations ** 2).sum()))
+        return self.model.joint.deviation(self.names, np.broadcast_to(weights, self.counts.shape))
 
     def answer(self, what: str, values: FloatArray, lower: FloatArray, upper: FloatArray) -> Answer:
         """With the labels of the groups."""

@@ -24,6 +24,7 @@ from ..estimation.cross_tables import (
     margins_of,
     summed,
 )
+from ..estimation.joint import JointPosterior
 from ..estimation.network_tables import OverlappingTables
 from ..schema import Schema
 from .answer import Answer
@@ -107,6 +108,12 @@ class TablesModel(ModelOfReleases):
     def estimated(self) -> Mapping[Columns, Estimated]:
         """Each table and each margin with its uncertainty."""
         return _estimated(self.schema, self.releases, list(self.tables))
+
+    @cached_property
+    def joint(self) -> JointPosterior:
+        """How the cells of all tables vary together."""
+        spreads = {names: each.spread for names, each in self.estimated.items()}
+        return JointPosterior(spreads=spreads, total_variance=self.pooled.total_variance)
 
     @cached_property
     def pooled(self) -> OverlappingTables:
