@@ -15,7 +15,8 @@ private release. Numbers are ours over ResidualPlanner's: below 1 less is lost.
 
 `--aim PYTHON` also compares with AIM (`benchmarks/aim.py`) under add-remove, the relation that it is stated for, on the
 same tables; PYTHON is an interpreter that has dpmm. AIM is given ρ = μ²/2 for the μ of the Gaussian that is exactly
-(ε, δ), to its advantage: its own conversion from ρ allows less. Its tables are scored as they are, and take many minutes with its own settings (80 MB, 1000 iterations).
+(ε, δ), to its advantage: its own conversion from ρ allows less. Its tables are scored as they are, and take many
+minutes with its own settings (80 MB, 1000 iterations).
 """
 
 from __future__ import annotations

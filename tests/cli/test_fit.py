@@ -325,3 +325,23 @@ def test_many_files_are_one_source(work, simplexdp):
     assert simplexdp(*DISTRIBUTION, *parts, "--seed", 5, "--out", "b.json").code == 0
     assert Release.read("a.json").values.tolist() == Release.read("b.json").values.tolist()
     assert Release.read("a.json").total == 1500
+
+
+def test_a_file_without_a_header(work, simplexdp):
+    """Names by position on the command line or in the schema: the same draw as from the file with a header."""
+    header, rest = Path("rows.csv").read_text(encoding="utf-8").split("\n", 1)
+    Path("bare.csv").write_text(rest, encoding="utf-8")
+    seeded = (*DISTRIBUTION, "--seed", 5, "--out")
+    assert simplexdp(*seeded, "a.json", "rows.csv").code == 0
+    assert simplexdp(*seeded, "b.json", "bare.csv", "--names", header).code == 0
+    assert Release.read("a.json").values.tolist() == Release.read("b.json").values.tolist()
+    refused = simplexdp(*seeded, "c.json", "bare.csv")
+    assert refused.code != 0
+    assert "If the file has no header, name its columns with --names" in refused.err
+    assert simplexdp("ledger", "create", "ledger.db", *BUDGET, "--dataset", "people").code == 0
+    asked = ("ledger", "register", "ledger.db", "people", "bare.csv", "--schema", "schema.yaml")
+    known = simplexdp(*asked, "--names", header)
+    assert (known.code, known.err) == (0, "")
+    drafted = simplexdp("schema", "draft", "bare.csv", "--names", header)
+    assert "file: {header: false}" in drafted.out
+    assert '"smoker": TODO' in drafted.out

@@ -60,8 +60,8 @@ def test_no_record_decides_on_the_delimiter(tmp_path_factory, record):
     """Whatever follows the header, it is divided as it is alone."""
     header = b"one;two,too;three\n"
     assert (
-        TextFile().header(header + record.encode(), "f")
-        == TextFile().header(header, "f")
+        TextFile().columns(header + record.encode(), "f")
+        == TextFile().columns(header, "f")
         == (
             ";",
             ["one", "two,too", "three"],
@@ -70,9 +70,9 @@ def test_no_record_decides_on_the_delimiter(tmp_path_factory, record):
 
 
 def test_quoted_names_do_not_decide(tmp_path):
-    assert TextFile().header(b'"a,b,c";d\n', "f") == (";", ["a,b,c", "d"])
-    assert TextFile().header(b'"a\nb",d\n1,2', "f") == (",", ["a\nb", "d"])
-    assert TextFile(delimiter=",").header(b"a;b;c,d\n", "f") == (",", ["a;b;c", "d"])
+    assert TextFile().columns(b'"a,b,c";d\n', "f") == (";", ["a,b,c", "d"])
+    assert TextFile().columns(b'"a\nb",d\n1,2', "f") == (",", ["a\nb", "d"])
+    assert TextFile(delimiter=",").columns(b"a;b;c,d\n", "f") == (",", ["a;b;c", "d"])
 
 
 def test_errors_name_the_option(tmp_path):
@@ -120,3 +120,64 @@ def test_what_the_source_says_goes_before_what_the_schema_says(tmp_path):
     with pytest.raises(SourceError, match="'town' is missing"):
         count(path, schema, [("town",)])
     assert count(Files(path, delimiter="|"), schema, [("town",)])[0].private_counts().sum() == 4
+
+
+HEADLESS = "Köln,1\nBonn,2\nx,2\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_a_file_without_a_header(tmp_path, encoding):
+    """Names come by position: from the source, or from the columns of the schema; the first record counts."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(HEADLESS.encode(encoding))
+    said = None if encoding.startswith("utf-8") else encoding
+    expected = [[1, 0], [0, 1], [0, 1]]
+    for source, file in (
+        (Files(path, names=["town", "n"], encoding=said), None),
+        (Files(path, header=False, encoding=said), None),
+        (path, {"header": False} | ({"encoding": said} if said else {})),
+        (Files(path, encoding=said), {"names": ["town", "n"]}),
+        ([path], {"names": ["town", "n"], "header": False} | ({"encoding": said} if said else {})),
+    ):
+        schema = {"columns": SCHEMA} | ({"file": file} if file else {})
+        assert count(source, schema, [("town", "n")])[0].private_counts().tolist() == expected
+    # A column that the schema lacks has a name all the same, and one that is not filled in keeps its place.
+    one = {"columns": {"n": [1, 2]}}
+    assert count(Files(path, names=["town", "n"], encoding=said), one, [("n",)])[0].private_counts().tolist() == [1, 2]
+    draft_file = tmp_path / "schema.yaml"
+    draft_file.write_text("file: {header: false}\ntown: TODO\nn: [1, 2]\n", encoding="utf-8")
+    assert count(path, Schema.read(draft_file), [("n",)])[0].private_counts().tolist() == [1, 2]
+    # The control: with a header the first record would be one.
+    with pytest.raises(SourceError, match="missing"):
+        count(Files(path, encoding=said), one, [("n",)])
+
+
+def test_no_record_names_a_column(tmp_path):
+    """Neither the draft nor an error shows anything of the first record."""
+    path = tmp_path / "rows.csv"
+    path.write_text(HEADLESS, encoding="utf-8")
+    with pytest.raises(SourceError, match=r"needs the names of all its columns, in order: --names"):
+        draft(path, TextFile(header=False))
+    text = draft(path, TextFile(names=("town", "n")))
+    assert "file: {header: false}" in text
+    assert "Köln" not in text
+    filled = text.replace('"town": TODO', '"town": {values: [Köln, Bonn], other: cell}').replace(
+        '"n": TODO', "n: [1, 2]"
+    )
+    schema = Schema.from_yaml("\n".join(line.split("  # ")[0] for line in filled.splitlines()))
+    assert count(path, schema, [("town", "n")])[0].private_counts().tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert Schema.from_yaml(schema.to_yaml()) == schema
+    assert schema.select(["n"]).file.names == ("town", "n")
+    with pytest.raises(SourceError, match=r"column 'N' is missing among the 2 names .* Did you mean 'n'\?"):
+        count(Files(path, names=["town", "n"]), {"N": [1, 2]}, [("N",)])
+    with pytest.raises(SourceError) as caught:
+        count(Files(path, names=["town", "n", "m"]), {"n": [1, 2]}, [("n",)])
+    assert "Köln" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"names": []}, {"names": ["a", "a"]}, {"names": [""]}, {"names": ["a"], "header": True}]
+)
+def test_names_that_cannot_be(bad):
+    with pytest.raises(SchemaError, match="names"):
+        TextFile(**bad)

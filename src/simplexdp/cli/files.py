@@ -40,7 +40,7 @@ def source_from(
         raise InvalidArgument("SOURCE", "files, or else a query with --sql", hint="Give exactly one of the two.")
     if sql is not None:
         if form or layout not in (None, TextFile()):
-            raise InvalidArgument("--format, --delimiter, --encoding and --quote", "left out with --sql")
+            raise InvalidArgument("--format, --delimiter, --encoding, --quote and --names", "left out with --sql")
         return Query(sql, database, public_size, one_record)
     if public_size:
         raise InvalidArgument("--public-size", "left out without --sql", hint="The number of rows of files is public.")

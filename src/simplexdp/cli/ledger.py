@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,16 +22,19 @@ from ..models import check_document
 from ..models.document import checksum, read_file, write_file
 from ..models.sections import Bars, Section, Table
 from ..numerics.printed import printed
+from ..private.counting import Files
 from ..report import page
 from ..schema import Schema
 from .files import check_output, print_or_write, source_options
 from .options import (
     Force,
     Json,
+    Names,
     NeighboursOption,
     Person,
     SchemaFile,
     budget_from,
+    names_from,
     number,
     print_json,
     print_table,
@@ -257,12 +261,15 @@ def register(
     dataset: Annotated[str, typer.Argument(help="The name that the data set has in the ledger.")],
     schema: SchemaFile,
     person: Person = None,
+    names: Names = None,
 ) -> None:
     """Check all rows of a source against a schema and record both: for the officer, before analysts ask.
 
     Fits that charge the ledger then use this source and these columns, or coarser bins of them, and cannot fail on a
     value.
     """
+    if names and isinstance(rows, Files):
+        rows = replace(rows, names=names_from("--names", names))
     made = Ledger.open(file).register(dataset, rows, Schema.read(schema), person=person)
     size = "" if made.records is None else f", {made.records:,} records (public)"
     unit = "rows" if person is None else f"persons by {person!r}"

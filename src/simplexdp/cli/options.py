@@ -78,6 +78,10 @@ Delimiter = Annotated[
     str | None, typer.Option(help="Of CSV files: one character or tab; by default the one that their header has most.")
 ]
 Encoding = Annotated[str | None, typer.Option(help="Of CSV files: utf-8 by default, latin-1, cp1252, ...")]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(help="Of CSV files without a header: the names of all columns a,b,c in order; may be repeated."),
+]
 Quote = Annotated[str | None, typer.Option(help="Of CSV files: one character, a double quote by default, or none.")]
 Seed = Annotated[
     int | None, typer.Option(help="A repeatable draw, for tests. The result is NOT PRIVATE and says so.", min=0)
@@ -183,12 +187,15 @@ def _of_type(annotation: Any, name: str, text: str) -> Any:
         raise InvalidArgument("--set", f"{name}= with a value of its type", got=text) from None
 
 
-def layout_from(delimiter: str | None, encoding: str | None, quote: str | None) -> TextFile:
+def layout_from(
+    delimiter: str | None, encoding: str | None, quote: str | None, names: Sequence[str] | None = None
+) -> TextFile:
     """How text files are written, as options say it."""
     return TextFile(
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
         encoding=encoding,
         quote="" if quote == "none" else quote,
+        names=tuple(names_from("--names", names)) if names else None,
     )
 
 

@@ -35,6 +35,7 @@ from .options import (
     FileFormat,
     Force,
     Json,
+    Names,
     OutFile,
     Quote,
     layout_from,
@@ -284,6 +285,7 @@ def predict(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    names: Names = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -292,8 +294,8 @@ def predict(
     if unknown not in ("refuse", "ignore"):
         raise InvalidArgument("--unknown", "refuse or ignore", got=unknown)
     found = read(model)
-    layout = layout_from(delimiter, encoding, quote)
-    files = with_layout(Files(source, file_format, **layout.model_dump()), found.schema.file if found.schema else None)
+    layout = layout_from(delimiter, encoding, quote, names)
+    files = with_layout(Files(source, file_format, **layout.model_dump()), found.schema)
     there = column_names(files)
     job = _job(found, target, names_from("--given", given, there) if given else None, there)
     copied = (names_from("--keep", keep, there) if keep != [""] else []) if keep else there

@@ -14,7 +14,7 @@ from ..schema.drafting import read_public
 from ..schema.templates import EXAMPLES, known
 from ..schema.text import dump_json
 from .files import print_or_write
-from .options import Delimiter, Encoding, Quote, layout_from
+from .options import Delimiter, Encoding, Names, Quote, layout_from
 
 OutOption = Annotated[Path | None, typer.Option(help="Where to write; an existing file is kept.")]
 UNUSED = "Never {}: no cell, as bins reach beyond the range or values are missing from it"
@@ -29,9 +29,10 @@ def draft_command(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    names: Names = None,
 ) -> None:
     """Write a template from header and types alone, without looking at a value, for you to fill in."""
-    print_or_write(draft(file, layout_from(delimiter, encoding, quote)), out)
+    print_or_write(draft(file, layout_from(delimiter, encoding, quote, names)), out)
 
 
 @app.command("from-public")
@@ -44,6 +45,7 @@ def from_public_command(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    names: Names = None,
 ) -> None:
     """Write the schema of a file that you state to be PUBLIC, such as a census sample or an older release.
 
@@ -52,7 +54,7 @@ def from_public_command(
     if other not in ("refuse", "cell"):
         raise InvalidArgument("--other", "refuse or cell", got=other)
     keep: Keep = "cell" if other == "cell" else "refuse"
-    table = read_public(file, layout_from(delimiter, encoding, quote))
+    table = read_public(file, layout_from(delimiter, encoding, quote, names))
     print_or_write(Schema.from_public(table, bins, max_distinct=max_distinct, other=keep).to_yaml(), out)
 
 

@@ -66,7 +66,7 @@ def fit(
     if progress is not None and not callable(progress):
         raise InvalidArgument("progress", "called with the rows done and the rows in all", got=type(progress).__name__)
     check_source(source)
-    looked = seen(with_layout(source, None if tables.schema is None else tables.schema.file))
+    looked = seen(with_layout(source, tables.schema))
     unit.check(looked.relations)
     bound = Bound.of(unit.rows_per_person, unit.person, terms.entropy)
     needed = tables.needed

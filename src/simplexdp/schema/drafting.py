@@ -41,7 +41,7 @@ def draft(path: str | PathLike[str], layout: TextFile | None = None) -> str:
     """A YAML template for a CSV, Parquet, Arrow, JSON or NDJSON file (text files also with .gz).
 
     Columns to be filled in say TODO, beside a template that their name or type suggests; until then they cannot be
-    used. A CSV file must have a header line, for the first line is taken to be one. `layout` says how it is written.
+    used. The first line of a CSV file names its columns, unless `layout` does, which says how the file is written.
     """
     file = Path(path)
     layout = TextFile() if layout is None else layout
@@ -51,7 +51,8 @@ def draft(path: str | PathLike[str], layout: TextFile | None = None) -> str:
         raise SourceError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not columns:
         raise SourceError(f"{file} has no columns in its header.")
-    said = {key: value for key, value in layout.model_dump().items() if value is not None}
+    said = {key: value for key, value in layout.model_dump().items() if value is not None and key != "names"}
+    said |= {"header": False} if layout.headless else {}  # the columns of the draft are in the order of the names
     top = f"file: {dump_yaml(said, width=10**9, flow=True).strip()}\n" if said else ""
     return _INTRO.format(file=file.name).replace("columns:\n", f"{top}columns:\n") + "".join(
         _entry(name, kind) for name, kind in columns
@@ -66,7 +67,7 @@ def _columns(file: Path, layout: TextFile) -> list[tuple[str, Any]]:
     if suffix in ([".parquet"], [".pq"], [".arrow"], [".feather"], [".ipc"]) and not zipped:
         return _declared(file, parquet=suffix[0].startswith(".p"))
     if suffix in ([".csv"], [".tsv"]):
-        return [(name, None) for name in layout.header(_start(file, zipped), str(file))[1]]
+        return [(name, None) for name in layout.columns(_start(file, zipped), str(file))[1]]
     if suffix in ([".json"], [".ndjson"], [".jsonl"]):
         return [(name, None) for name in _json_keys(file, zipped)]
     raise SourceError(
@@ -165,11 +166,13 @@ def read_public(path: str | PathLike[str], layout: TextFile) -> Any:
             return pq.read_table(file)
         with pa.input_stream(str(file)) as stream:
             if ending in ("csv", "tsv"):
-                delimiter, names = layout.header(_start(file, file.suffix.lower() == ".gz"), str(file))
+                delimiter, names = layout.columns(_start(file, file.suffix.lower() == ".gz"), str(file))
                 return pyarrow.csv.read_csv(
                     stream,
                     pyarrow.csv.ReadOptions(
-                        column_names=names, skip_rows_after_names=1, encoding=layout.codec or "utf-8"
+                        column_names=names,
+                        skip_rows_after_names=0 if layout.headless else 1,
+                        encoding=layout.codec or "utf-8",
                     ),
                     pyarrow.csv.ParseOptions(
                         delimiter=delimiter, quote_char=layout.mark or False, newlines_in_values=bool(layout.mark)

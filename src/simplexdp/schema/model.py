@@ -219,6 +219,8 @@ class Schema(Part):
     def model_post_init(self, _: Any, /) -> None:
         """Index the names once, for lookups in wide schemas."""
         self._index.update((column.name, i) for i, column in enumerate(self.columns))
+        if self.file is not None:  # here, before columns are selected: their order is that of the file
+            self.__dict__["file"] = self.file.named(column.name for column in self.columns)
 
     @classmethod
     def of(cls, /, **columns: Any) -> Schema:
@@ -459,6 +461,9 @@ class Schema(Part):
             except SchemaError as error:
                 raise nested("columns", error) from None
         kept = [item for item in columns if not _unfinished(item)] if todo else columns
+        layout = plain.get("file")
+        if todo and isinstance(layout, Mapping) and layout.get("header") is False:
+            plain = plain | {"file": {"names": [item["name"] for item in columns]} | dict(layout)}
         schema = cls(**plain | {"columns": kept})
         schema._todo = tuple(map(str, todo))
         return schema

@@ -235,9 +235,18 @@ class TextFile(Part):
     """One ASCII character, a double quote by default, or an empty text for none."""
     encoding: str | None = None
     """utf-8 by default, or one where every byte is a character, such as latin-1 or cp1252."""
+    header: bool | None = None
+    """Whether the first record names the columns, as it does by default; otherwise they have the names that follow."""
+    names: tuple[str, ...] | None = None
+    """All columns of a file without a header, in order; by default those of the schema in theirs."""
 
     def model_post_init(self, _: Any, /) -> None:
         """Check what is said."""
+        if self.names is not None:
+            if self.header:
+                raise SchemaError("names", "left out where files have a header")
+            if not self.names or not all(self.names) or len(set(self.names)) < len(self.names):
+                raise SchemaError("names", "one or more, all different", got=list(self.names))
         for name in ("delimiter", "quote"):
             mark = getattr(self, name)
             bad = mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n" or mark.isalnum())
@@ -262,19 +271,37 @@ class TextFile(Part):
         except LookupError:
             return ""
 
+    @property
+    def headless(self) -> bool:
+        """Whether the first record is one like all others."""
+        return self.header is False or self.names is not None
+
+    def named(self, names: Iterable[str]) -> TextFile:
+        """With these names, where there is no header and names are not said."""
+        return self.model_copy(update={"names": tuple(names)}) if self.headless and self.names is None else self
+
     def or_else(self, other: TextFile | None) -> TextFile:
         """This, and where it says nothing, what the other says."""
         if other is None:
             return self
         said = {name: value for name, value in self.model_dump().items() if value is not None}
-        return TextFile(**other.model_dump() | said)
+        told = {} if self.header is None and self.names is None else {"header": None, "names": None}
+        return TextFile(**other.model_dump() | told | said)
 
-    def header(self, start: bytes, label: str) -> tuple[str, list[str]]:
+    def columns(self, start: bytes, label: str) -> tuple[str, list[str]]:
         """The delimiter and the names, from the first bytes of a file; nothing after the header is looked at.
 
-        >>> TextFile().header(b"age;sex;income\\n17;f;0\\n", "rows.csv")
+        >>> TextFile().columns(b"age;sex;income\\n17;f;0\\n", "rows.csv")
         (';', ['age', 'sex', 'income'])
         """
+        usual = "\t" if ".tsv" in label.lower() else ","
+        if self.headless:  # nothing of a record is looked at
+            if self.names is None:
+                raise SourceError(
+                    f"{label}: a file without a header needs the names of all its columns, in order: --names a,b,c, "
+                    "Files(path, names=[...]), or a schema file with `file: {header: false}` and the columns in order."
+                )
+            return self.delimiter or usual, list(self.names)
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise SourceError(f"{label}: it is UTF-16 text. Convert it to UTF-8.")
         if self.codec == "utf-8":
@@ -287,7 +314,6 @@ class TextFile(Part):
             raise SourceError(f"{label}: the header is no UTF-8 text. {_NOT_TEXT}") from None
         mark = re.escape(self.mark)
         bare = re.sub(f"{mark}[^{mark}]*{mark}", "", text) if quote else text
-        usual = "\t" if ".tsv" in label.lower() else ","
         most = max([usual, *DELIMITERS], key=bare.count)
         delimiter = self.delimiter or most
         style: dict[str, Any] = {"quotechar": self.mark} if quote else {"quoting": csv.QUOTE_NONE}

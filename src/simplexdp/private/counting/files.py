@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import SourceError
 from ...lazy import pa, pq
+from ...schema import Schema
 from ...schema.text import TextFile
 from .source import Part, Request, Source, engine_errors
 
@@ -36,6 +37,8 @@ class Files:
         delimiter: of a CSV file; by default the one of comma, semicolon, tab and bar that its header has most.
         encoding: of a CSV file: utf-8, or one where each byte is a character, such as latin-1.
         quote: of a CSV file: one character, a double quote by default, or an empty text for none.
+        header: of a CSV file: False if its first record is one like all others; then its columns have `names`.
+        names: of a CSV file without a header: all of them, in order; by default the columns of the schema.
     """
 
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -43,20 +46,27 @@ class Files:
     delimiter: str | None = None
     encoding: str | None = None
     quote: str | None = None
+    header: bool | None = None
+    names: Sequence[str] | None = None
 
     @property
     def layout(self) -> TextFile:
         """How text files among them are written."""
-        return TextFile(delimiter=self.delimiter, encoding=self.encoding, quote=self.quote)
+        names = None if self.names is None else tuple(self.names)
+        return TextFile(
+            delimiter=self.delimiter, encoding=self.encoding, quote=self.quote, header=self.header, names=names
+        )
 
 
-def with_layout(source: Any, layout: TextFile | None) -> Any:
+def with_layout(source: Any, schema: Schema | None) -> Any:
     """The source, read as a schema says that its files are written, where it does not say so itself."""
-    if layout is None:
+    if schema is None or (schema.file is None and not isinstance(source, Files)):
         return source
     if isinstance(source, (str, os.PathLike)) or are_paths(source):
         source = Files(source)
-    return replace(source, **source.layout.or_else(layout).model_dump()) if isinstance(source, Files) else source
+    if not isinstance(source, Files):
+        return source
+    return replace(source, **source.layout.or_else(schema.file).named(schema.names).model_dump())
 
 
 def are_paths(source: Any) -> bool:

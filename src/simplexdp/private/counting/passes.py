@@ -107,7 +107,7 @@ def count_bounded(
 ) -> list[CountTable]:
     """`count` with the bound on the rows of persons as one value, which several passes can share."""
     plan = make_plan(schema, tables, memory_limit)
-    source = files.with_layout(source, schema.file)
+    source = files.with_layout(source, schema)
     known = source if isinstance(source, Seen) else seen(source)
     return _tables(_arrays(known.source, schema, plan, bound, progress), plan, known, bound)
 

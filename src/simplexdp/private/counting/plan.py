@@ -320,6 +320,11 @@ def _keeps_order(query: Query) -> bool:
         return bool(own.execute("SELECT current_setting('preserve_insertion_order')").fetchall()[0][0])
 
 
+def _unnamed(source: files.Files) -> list[list[str]]:
+    """The names of columns without a header, which tell one way to read a file from another."""
+    return [] if source.names is None else [list(source.names)]
+
+
 def identity_of(source: Any) -> Identity:
     """The identity of a source, from paths, file times and the text of queries."""
     if isinstance(source, (str, os.PathLike)) or files.are_paths(source):
@@ -330,7 +335,7 @@ def identity_of(source: Any) -> Identity:
             found = [Path(path).stat() for path in paths]
         return Identity(
             about=f"{len(paths)} {'file' if len(paths) == 1 else 'files'}",
-            place=_fingerprint(["files", paths, files.forms(source), source.delimiter]),
+            place=_fingerprint(["files", paths, files.forms(source), source.delimiter, *_unnamed(source)]),
             state=_fingerprint([[stat.st_size, stat.st_mtime_ns] for stat in found]),
             parts=tuple(_fingerprint([stat.st_dev, stat.st_ino]) for stat in found),
         )

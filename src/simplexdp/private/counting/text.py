@@ -25,6 +25,7 @@ from .source import Columns, MixedBatch, Part, Request, Source, engine_errors
 
 _LINES = (".jsonl", ".ndjson")
 _HINT = "It may be damaged, or have rows of different lengths."
+_NO_HEADER = "If the file has no header, name its columns with --names or Files(path, names=[...])."
 _LONGEST = 2 << 20  # bytes of a record of a CSV file
 _BOM = b"\xef\xbb\xbf"
 
@@ -74,36 +75,46 @@ def _csv(path: str, layout: TextFile, names: Sequence[str]) -> tuple[Iterator[An
     delimiter, header = _header(path, layout)
     for name in names:
         if header.count(name) != 1:
-            raise SourceError(f"{path}: column {name!r} {_absent(name, names, header, delimiter)}")
+            raise SourceError(
+                f"{path}: column {name!r} {_absent(name, names, header, delimiter, headless=layout.headless)}"
+            )
     if len(set(header)) != len(header):
-        raise SourceError(f"{path}: the header names a column twice.")
+        raise SourceError(f"{path}: the header names a column twice. {_NO_HEADER}")
     if not header:
         raise SourceError(f"{path}: the file has no header.")
     with engine_errors(f"{path} could not be opened"):
         file = _Records(pa.input_stream(path), delimiter, layout.mark)
-    written = TextFile(delimiter=delimiter, quote=layout.mark, encoding=layout.encoding)
+    written = layout.model_copy(update={"delimiter": delimiter, "quote": layout.mark})
     return _csv_batches(path, file, written, header, list(names) or header[:1]), file.close
 
 
-def _absent(name: str, names: Sequence[str], header: list[str], delimiter: str) -> str:
+def _absent(name: str, names: Sequence[str], header: list[str], delimiter: str, *, headless: bool) -> str:
     """What is said of a column that is not there once.
 
     A name of the header is told only where others that were asked for are in it: else it may be no header but a record.
     """
     if name in header:
         return f"is there more than once. The header has {len(header)} columns."
-    hint = ""
+    hint = f" {_NO_HEADER}"
+    if headless:
+        return f"is missing among the {len(header)} names of a file without a header.{_close(name, header)}"
     if set(names) & set(header):
-        close = [one for one in header if one.strip().casefold() == name.strip().casefold()]
-        hint = f" Did you mean {close[0]!r}?" if close else f" {did_you_mean(name, header)}".rstrip()
+        hint = _close(name, header)
     if len(header) == 1:
         hint = f" If {delimiter!r} does not divide its names, say --delimiter, or Files(path, delimiter=...).{hint}"
     return f"is missing. The header has {len(header)} columns.{hint}"
 
 
+def _close(name: str, header: list[str]) -> str:
+    close = [one for one in header if one.strip().casefold() == name.strip().casefold()]
+    return f" Did you mean {close[0]!r}?" if close else f" {did_you_mean(name, header)}".rstrip()
+
+
 def _csv_batches(path: str, file: _Records, layout: TextFile, header: list[str], names: list[str]) -> Iterator[Any]:
     # Arrow takes names for UTF-8: in other encodings they are given, and the header is passed over as a record.
-    given = {} if layout.codec == "utf-8" else {"column_names": header, "skip_rows_after_names": 1}
+    given: dict[str, Any] = {}
+    if layout.headless or layout.codec != "utf-8":
+        given = {"column_names": header, "skip_rows_after_names": 0 if layout.headless else 1}
     with engine_errors(f"{path} could not be read", _HINT):
         reader = csv_files.open_csv(
             file,
@@ -192,10 +203,12 @@ class _Records:
 
 
 def _header(path: str, layout: TextFile) -> tuple[str, list[str]]:
-    """The delimiter and the names of the columns: the header decides, and no record."""
+    """The delimiter and the names of the columns: the header decides or what is said, and no record."""
+    if layout.headless:
+        return layout.columns(b"", path)
     with engine_errors(f"{path} could not be opened"), pa.input_stream(path) as raw:
         start = raw.read(MAX_HEADER)
-    return layout.header(start, path)
+    return layout.columns(start, path)
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------
