@@ -140,34 +140,39 @@ class Ceiling(Protocol):
         """ln of what the loss comes to over what it may be: zero or less exactly when the condition holds."""
 
 
+BudgetWord = Literal["remaining", "half"]
+"""What is left of the ledger that pays, or half of that."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget(Shown):
-    """What may be spent: (ε, δ)-DP, or (order, ε)-Rényi-DP through `Budget.rdp`. With δ = 0 it is pure ε-DP.
+    """What may be spent: (ε, δ)-DP, pure ε-DP, (order, ε)-Rényi-DP or ρ-zCDP.
 
     Numbers that no float holds are rounded down, the order up, so that no more is spent than was said.
 
     >>> Budget(epsilon=1.0, delta=1e-5)
     Budget(epsilon=1.0, delta=1e-05)
-    >>> Budget(epsilon=1.0, delta=0).is_pure
+    >>> Budget.pure(1.0) == Budget(epsilon=1.0, delta=0)
     True
     >>> Budget.rdp(order=5, epsilon=0.1)
     Budget.rdp(order=5.0, epsilon=0.1)
+    >>> Budget.zcdp(rho=0.02)
+    Budget.zcdp(rho=0.02)
     """
 
     epsilon: float
+    """ε; of a zCDP budget ρ."""
     delta: float | None = None
     order: float | None = None
     ceiling: Ceiling | None = None
     """A further condition on the loss, such as what it may cost a ledger."""
+    concentrated: bool = False
+    """Whether it bounds the Rényi divergence of every order α by ρα."""
 
     def __post_init__(self) -> None:
         convert(self, epsilon=lambda name, value: check_positive(name, value, rounded="down"))
-        if (self.delta is None) == (self.order is None):
-            raise InvalidArgument(
-                "delta",
-                "given together with epsilon",
-                hint="Use Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=).",
-            )
+        if [self.delta, self.order, self.concentrated or None].count(None) != 2:
+            raise InvalidArgument("delta", "given together with epsilon", hint=HOW_TO_SAY)
         if self.delta is not None:
             convert(self, delta=check_delta)
         if self.order is not None:
@@ -180,6 +185,21 @@ class Budget(Shown):
         """(order, ε)-Rényi differential privacy."""
         return cls(epsilon=epsilon, order=order)
 
+    @classmethod
+    def pure(cls, epsilon: float) -> Budget:
+        """ε-differential privacy, without a δ."""
+        return cls(epsilon=epsilon, delta=0.0)
+
+    @classmethod
+    def zcdp(cls, rho: float) -> Budget:
+        """ρ-zero-concentrated differential privacy: Rényi divergence at most ρα at every order α."""
+        return cls(epsilon=check_positive("rho", rho, rounded="down"), concentrated=True)
+
+    @property
+    def rho(self) -> float | None:
+        """ρ of a zCDP budget."""
+        return self.epsilon if self.concentrated else None
+
     @property
     def is_pure(self) -> bool:
         """Whether δ is 0: no event at all may be likelier by more than e^ε."""
@@ -188,24 +208,40 @@ class Budget(Shown):
     def __repr__(self) -> str:
         if self.order is not None:
             return f"Budget.rdp(order={self.order!r}, epsilon={self.epsilon!r})"
+        if self.concentrated:
+            return f"Budget.zcdp(rho={self.epsilon!r})"
         more = "" if self.ceiling is None else ", ceiling=..."
         return f"Budget(epsilon={self.epsilon!r}, delta={self.delta!r}{more})"
 
     def _columns(self) -> dict[str, list[Any]]:
-        return {"epsilon": [self.epsilon], "delta": [self.delta], "order": [self.order]}
+        epsilon = None if self.concentrated else self.epsilon
+        return {"epsilon": [epsilon], "delta": [self.delta], "order": [self.order], "rho": [self.rho]}
 
     def __str__(self) -> str:
         if self.order is not None:
             return f"({exact(self.order)}, {printed(self.epsilon)})-RDP"
+        if self.concentrated:
+            return f"{printed(self.epsilon)}-zCDP"
         return f"({printed(self.epsilon)}, {printed(self.delta)})-DP"
+
+
+HOW_TO_SAY = (
+    "Write Budget(epsilon=, delta=), Budget.pure(epsilon), Budget.rdp(order=, epsilon=) or Budget.zcdp(rho=); with a "
+    "ledger also 'remaining' or 'half'."
+)
 
 
 def check_budget(budget: Budget | None) -> Budget | None:
     """A budget, or none where exact counts are asked for."""
     if budget is not None and not isinstance(budget, Budget):
-        hint = "Write Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=)."
-        raise InvalidArgument("budget", "a Budget", got=type(budget).__name__, hint=hint)
+        got = budget if isinstance(budget, str) else type(budget).__name__
+        raise InvalidArgument("budget", "a Budget", got=got, hint=HOW_TO_SAY)
     return budget
+
+
+def check_granted(budget: Budget | BudgetWord | None) -> Budget | BudgetWord | None:
+    """The same, or a word that a ledger makes a budget of."""
+    return budget if isinstance(budget, str) and budget in get_args(BudgetWord) else check_budget(budget)  # type: ignore[arg-type]
 
 
 # -- unit -------------------------------------------------------------------------------------------------------------

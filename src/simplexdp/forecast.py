@@ -211,7 +211,7 @@ def plan(
     raw: float | None = None
     theorem2: float | None = None
     shapes = chosen.plan.shapes
-    if unit.total_is_public and rivals and not budget.is_pure:
+    if unit.total_is_public and rivals and not (budget.is_pure or budget.concentrated):
         raw, theorem2 = _raw_dirichlet(budget, len(shapes), math.prod(shapes[0]), total)
     simulated: StandInLoss | None = None
     if stand_in:

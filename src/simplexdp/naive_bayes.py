@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .budget import Budget, Neighbours
+from .budget import Budget, BudgetWord, Neighbours
 from .errors import InvalidArgument, UtilityWarning, discreet, warn
 from .estimation import Method
 from .estimation.reweight import Expansion, Scores, newton_step
@@ -68,7 +68,7 @@ def fit_naive_bayes(
     target: str,
     features: Sequence[str] | None = None,
     *,
-    budget: Budget | None,
+    budget: Budget | BudgetWord | None,
     mechanism: MechanismName = "auto",
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",

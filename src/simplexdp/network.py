@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .budget import Budget, Neighbours, check_budget, check_not_negative
+from .budget import Budget, BudgetWord, Neighbours, check_granted, check_not_negative
 from .errors import InvalidArgument, discreet
 from .estimation import Method
 from .estimation.network_tables import NetworkTables
-from .fitting import Facts, LedgerLike, Terms
+from .fitting import Facts, LedgerLike, Terms, granted_budget
 from .fitting.design import Design, Later, Steps, Tabulated, designed, first_tables
 from .ledger import opened
 from .mechanisms.base import noise_scale
@@ -157,7 +157,7 @@ class BayesianNetwork:
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        budget: Budget | None = None,
+        budget: Budget | BudgetWord | None = None,
         mechanism: MechanismName = "auto",
         calibration: Calibration = "exact",
         estimate: Method = "posterior-mean",
@@ -173,7 +173,7 @@ class BayesianNetwork:
         self.graph.check_columns(schema)
         self.schema = schema.select([name for name in schema.names if name in self.graph.nodes])
         asked = Budget(epsilon=epsilon, delta=delta) if budget is None and mechanism != "none" else budget
-        self.budget = check_budget(asked)
+        self.budget = check_granted(asked)
         self.mechanism, self.calibration, self.estimate = mechanism, calibration, estimate
         self.neighbours, self.split, self.entropy = neighbours, split, entropy
         self.ledger, self.dataset = ledger, dataset
@@ -191,7 +191,7 @@ class BayesianNetwork:
 
     def shares(self, total: float | None) -> list[float]:
         """The share of the budget of each table under split="auto", from the public number of records."""
-        return self.recipe.shares(total, self.budget)
+        return self.recipe.shares(total, granted_budget(self.budget, opened(self.ledger), self.dataset))
 
     def size_summary(self) -> SizeSummary:
         """Tables, cells and memory, before anything is spent."""

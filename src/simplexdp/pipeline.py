@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
-from .budget import Budget, Neighbours, check_budget, check_positive
+from .budget import Budget, BudgetWord, Neighbours, check_granted, check_positive
 from .errors import InvalidArgument, discreet
 from .estimation import Method, check_method
 from .estimation.cross_tables import Columns, check_wanted, least_variance_tables
@@ -179,7 +179,7 @@ def release_tables(
     schema: SchemaLike,
     tables: TableSpec | Sequence[TableSpec],
     *,
-    budget: Budget | None,
+    budget: Budget | BudgetWord | None,
     weights: Sequence[float] | Mapping[Columns, float] | None = None,
     split: Split = "loss",
     parts: str | None = None,
@@ -265,7 +265,7 @@ def _weights(weights: Sequence[float] | Mapping[Columns, float] | None, wanted: 
 def release(
     counts: ArrayLike | Mapping[Any, Any] | CountTable,
     *,
-    budget: Budget | None,
+    budget: Budget | BudgetWord | None,
     schema: SchemaLike | Column | None = None,
     categories: CategoriesLike | None = None,
     mechanism: MechanismName = "auto",
@@ -288,7 +288,7 @@ def release(
     Args:
         counts: whole numbers, one for each cell, or a CountTable. Which names a table has, and in which order, came
             from the data: a dictionary, `value_counts()`, a cross table and the like need a schema or categories.
-        budget: what may be spent.
+        budget: what may be spent; with a ledger also "remaining" or "half" of what it has left.
         schema: the columns of the counts, by the names that their axes have, with all values that can occur: a column,
             a Schema, the path of one or a mapping. Named counts are put in this order, with zeros for what the data
             lacks, by the rules for other and missing values.
@@ -301,7 +301,7 @@ def release(
         ledger: charged before the draw; needs `dataset`.
         dataset: the name that the ledger knows the data by.
     """
-    check_budget(budget)
+    check_granted(budget)
     check_method(estimate)
     given = given_counts(counts, schema, categories)
     terms = Terms.of(
@@ -325,7 +325,7 @@ def release_distribution(
     schema: SchemaLike,
     columns: Sequence[str],
     *,
-    budget: Budget | None,
+    budget: Budget | BudgetWord | None,
     mechanism: MechanismName = "auto",
     calibration: Calibration = "exact",
     estimate: Method = "posterior-mean",
@@ -371,7 +371,7 @@ def fit_recipe(
     recipe: Recipe[Made],
     source: Any,
     *,
-    budget: Budget | None,
+    budget: Budget | BudgetWord | None,
     records: int | None = None,
     progress: Progress | None = None,
     ledger: LedgerLike | str | os.PathLike[str] | None = None,

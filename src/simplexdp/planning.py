@@ -224,7 +224,7 @@ def _mechanisms(asked: Asked) -> Sequence[Parametrised]:
     budget, kind = asked.budget, asked.kind
     if asked.extras and (asked.exact_counts or asked.calibration != "exact"):
         raise InvalidArgument("extras", "left out without exactly calibrated noise")
-    if asked.extras and budget is not None:
+    if asked.extras and budget is not None and not budget.concentrated:
         no_pure_guarantee(budget, "the Gaussian noise of second looks and sums")
     if kind is not None and asked.exact_counts:
         return [kind()] * len(asked.sizes)

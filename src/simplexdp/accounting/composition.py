@@ -130,6 +130,21 @@ class Composition:
         return math.fsum(times * one for one, times in known if one is not None) * (1 + 1e-15)
 
     @cached_property
+    def rho(self) -> float:
+        """A ρ for which the total is ρ-zCDP, rounded up; infinite where none is known.
+
+        A Gaussian has μ²/2, a step whose loss is at most ε has ε²/2 (Bun and Steinke 2016, Proposition 3.3).
+        """
+        found = Fraction(0)
+        for term, times in self.bag:
+            part = gaussian_part(term)
+            doubled = Fraction(part) if part is not None else _squared(Composition(((term, 1),)).largest_loss.upper)
+            if doubled is None:
+                return math.inf
+            found += times * doubled / 2
+        return as_float(found, "up")
+
+    @cached_property
     def _dominating(self) -> Composition | None:
         """Where a term has no profile of its own: the total with all that a Gaussian dominates as one Gaussian."""
         if not any(isinstance(term, VectorTerm) for term, _ in self.bag):
@@ -182,6 +197,10 @@ class Composition:
             1 + self.domain[1],
         )
         return min(1.0, math.exp(log_delta) * (1 + 1e-12))
+
+
+def _squared(value: float) -> Fraction | None:
+    return Fraction(value) ** 2 if math.isfinite(value) else None
 
 
 def gaussian_part(term: Term) -> float | None:

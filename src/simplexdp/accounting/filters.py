@@ -186,13 +186,12 @@ def filter_for(budget: Budget, order: float | None = None, share: float = SLACK)
         if order is not None and check_order(order) != budget.order:
             raise InvalidArgument("order", "that of the Rényi budget", got=order)
         return RenyiFilter(order=budget.order, total=budget.epsilon)
-    assert budget.delta is not None
-    if budget.is_pure:
+    if budget.is_pure or budget.concentrated or budget.delta is None:
         raise InvalidArgument(
             "budget",
             "one with a delta above 0, or a Rényi budget",
             got=budget,
-            hint="A ledger adds up what is like Gaussian noise; pure releases can be charged to it all the same.",
+            hint="A ledger adds up what is like Gaussian noise; pure and zCDP releases can be charged to it.",
         )
     if order is not None:
         return renyi_filter(budget.epsilon, budget.delta, order)

@@ -224,6 +224,8 @@ class PrivacyLoss(Shown):
     def _excess(self, budget: Budget) -> float:
         if budget.order is not None:
             return _log(self.rdp(budget.order)) - math.log(budget.epsilon)
+        if budget.concentrated:
+            return _log(self.rho / budget.epsilon)
         assert budget.delta is not None
         if budget.delta == 0:
             # Two different floats have a ratio that does not round to one, so the sign is that of the difference.
@@ -246,6 +248,16 @@ class PrivacyLoss(Shown):
         """
         known = [c.mu_squared for c in self._compositions]
         return None if None in known else max(one for one in known if one is not None)
+
+    @cached_property
+    def rho(self) -> float:
+        """ρ for which the loss is ρ-zCDP, rounded up; infinite where none is known. Proof: docs/proofs/composition.md.
+
+        >>> from simplexdp import Gaussian
+        >>> f"{Gaussian(sigma=10.0).loss().rho:.6f}"
+        '0.010009'
+        """
+        return max(c.rho for c in self._compositions)
 
     @cached_property
     def largest_order(self) -> float:

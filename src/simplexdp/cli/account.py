@@ -31,6 +31,7 @@ from .options import (
     Json,
     NeighboursOption,
     Order,
+    Rho,
     Tables,
     budget_from,
     calibrated,
@@ -166,6 +167,7 @@ def calibrate(
     epsilon: Epsilon = None,
     delta: Delta = None,
     order: Order = None,
+    rho: Rho = None,
     mechanism: Annotated[str, typer.Option(help=", ".join(["all", "auto", *private_mechanisms()]) + ".")] = "all",
     tables: Tables = 1,
     neighbours: NeighboursOption = "replace-one",
@@ -177,7 +179,7 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """The parameters that use the whole budget for a number of tables, and what the paper would choose."""
-    budget, relation = budget_from(epsilon, delta, order), check_neighbours(neighbours)
+    budget, relation = budget_from(epsilon, delta, order, rho), check_neighbours(neighbours)
     facts: dict[str, Any] = {"tables": tables, "neighbours": relation, "total": total, "cells": cells}
     chosen = private_mechanism("--mechanism", mechanism, "all", "auto")
     known: dict[str, type[TableMechanism] | None] = {mechanism: chosen}

@@ -25,6 +25,7 @@ from ..schema import Schema
 from .files import check_output, open_ledger, progress_bar, read_graph, source_from
 from .options import (
     METHODS,
+    BudgetOption,
     Database,
     Dataset,
     Delimiter,
@@ -46,6 +47,7 @@ from .options import (
     PublicSize,
     Quote,
     Records,
+    Rho,
     RowsPerPerson,
     Said,
     SchemaFile,
@@ -98,6 +100,8 @@ def request(
     epsilon: Epsilon = None,
     delta: Delta = None,
     order: Order = None,
+    rho: Rho = None,
+    budget: BudgetOption = None,
     mechanism: MechanismOption = "auto",
     calibration: Calibration = "exact",
     estimate: EstimateOption = "posterior-mean",
@@ -124,10 +128,12 @@ def request(
     """The options that all fits share."""
     if estimate not in METHODS:
         raise InvalidArgument("--estimate", "one of " + ", ".join(METHODS), got=estimate)
-    given = (epsilon, delta, order)
-    no_budget = mechanism == "none" and given == (None, None, None)
+    given = (epsilon, delta, order, rho)
+    no_budget = mechanism == "none" and given == (None,) * 4
+    if budget is not None and given != (None,) * 4:
+        raise InvalidArgument("--budget", "given without --epsilon, --delta, --order and --rho")
     settings = {
-        "budget": None if no_budget else budget_from(*given),
+        "budget": budget or (None if no_budget else budget_from(*given)),
         "mechanism": mechanism,
         "calibration": calibration,
         "estimate": estimate,

@@ -34,6 +34,11 @@ NeighboursOption = Annotated[
 Epsilon = Annotated[float | None, typer.Option(help="ε of the budget.")]
 Delta = Annotated[float | None, typer.Option(help="δ, for an (ε, δ)-DP budget; 0 for pure DP.")]
 Order = Annotated[float | None, typer.Option(help="Rényi order, for an RDP budget.")]
+Rho = Annotated[float | None, typer.Option(help="ρ, for a zCDP budget, in place of all three.")]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option("--budget", help="'remaining' or 'half' of what the ledger has left for the data set."),
+]
 _EXACT = [name for name, cls in table_mechanisms().items() if cls.not_private]
 MechanismOption = Annotated[
     str, typer.Option(help=", ".join(["auto", *private_mechanisms()]) + f" or {', '.join(_EXACT)} (not private).")
@@ -116,10 +121,16 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in found]
 
 
-def budget_from(epsilon: float | None, delta: float | None, order: float | None) -> Budget:
+def budget_from(epsilon: float | None, delta: float | None, order: float | None, rho: float | None = None) -> Budget:
     """The budget that the options describe."""
+    if rho is not None:
+        if (epsilon, delta, order) != (None, None, None):
+            raise InvalidArgument("--rho", "given without --epsilon, --delta and --order")
+        return Budget.zcdp(rho)
     if epsilon is None:
-        raise InvalidArgument("--epsilon", "given", hint="Add --delta for (ε, δ)-DP or --order for Rényi DP.")
+        raise InvalidArgument(
+            "--epsilon", "given", hint="Add --delta for (ε, δ)-DP or --order for Rényi DP; or give --rho."
+        )
     if (delta is None) == (order is None):
         raise InvalidArgument("--delta", "given, or else --order", hint="Exactly one of the two makes a budget.")
     return Budget(epsilon=epsilon, delta=delta, order=order)

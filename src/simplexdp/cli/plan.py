@@ -31,6 +31,7 @@ from .options import (
     MechanismOption,
     NeighboursOption,
     Order,
+    Rho,
     Said,
     budget_from,
     counted,
@@ -96,6 +97,7 @@ def plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     order: Order = None,
+    rho: Rho = None,
     total: Annotated[float | None, typer.Option(help="The number of records, or a guess; 1000 by default.")] = None,
     mechanism: MechanismOption = "auto",
     estimate: EstimateOption = "posterior-mean",
@@ -116,7 +118,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Forecast a release from public facts: sizes, noise, expected loss; with --rivals, that of other mechanisms."""
-    budget = budget_from(epsilon, delta, order)
+    budget = budget_from(epsilon, delta, order, rho)
     if estimate not in METHODS:
         raise InvalidArgument("--estimate", "one of " + ", ".join(METHODS), got=estimate)
     settings: dict[str, Any] = {

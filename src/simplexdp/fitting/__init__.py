@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..accounting import PrivacyLoss
 from ..accounting.filters import Filter
-from ..budget import Budget, Neighbours, Unit, UnitKind, check_budget, check_whole, convert
+from ..budget import Budget, BudgetWord, Neighbours, Unit, UnitKind, check_budget, check_granted, check_whole, convert
 from ..errors import InvalidArgument, PrivacyError, SimplexDPError, SourceError
 from ..estimation import Method, check_method
 from ..models.document import checksum
@@ -50,7 +50,7 @@ class Terms:
     @classmethod
     def of(
         cls,
-        budget: Budget | None,
+        budget: Budget | BudgetWord | None,
         *,
         neighbours: Neighbours = "replace-one",
         rows_per_person: int | None = None,
@@ -60,7 +60,7 @@ class Terms:
     ) -> Terms:
         """From the keywords of a public function; `granted` are fields of the same names."""
         return cls(
-            budget=budget,
+            budget=granted_budget(budget, granted.get("ledger"), granted.get("dataset")),
             unit=Unit(neighbours=neighbours, rows_per_person=rows_per_person, person=person),
             entropy=entropy_from(entropy),
             **granted,
@@ -70,6 +70,10 @@ class Terms:
     def is_noisy(self) -> bool:
         """Whether anything is drawn at all: "none" publishes exact counts, marked as not private."""
         return self.mechanism != "none"
+
+
+SHARES: dict[str, float] = {"remaining": 1.0, "half": 0.5}
+"""Of what is left of a ledger, by the words for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +114,20 @@ def _whole(name: str, value: int) -> int:
     return check_whole(name, value, at_least=0)
 
 
+def granted_budget(budget: Budget | BudgetWord | None, ledger: LedgerLike | None, dataset: str | None) -> Budget | None:
+    """The budget that an argument means: of a word, all or half of what the ledger has left for the data set.
+
+    It is public like the rest of a ledger. Whoever spends in between makes the charge fail, never the guarantee.
+    """
+    budget = check_granted(budget)
+    if not isinstance(budget, str):
+        return budget
+    if ledger is None:
+        hint = "Give ledger= and dataset= (--ledger and --dataset)."
+        raise InvalidArgument("budget", "a Budget where no ledger pays", got=budget, hint=hint)
+    return ledger.remaining(check_dataset(dataset)).part(SHARES[budget])
+
+
 # -- payment ----------------------------------------------------------------------------------------------------------
 #
 # Paying: what a ledger is to a fit, and the one way to values, which are looked at when they are paid for.
@@ -137,8 +155,18 @@ class Admitted(Protocol):
         """How many records it has, where that is public."""
 
 
+class AmountLike(Protocol):
+    """What a data set has left."""
+
+    def part(self, share: float) -> Budget:
+        """A budget for this share of it."""
+
+
 class LedgerLike(Protocol):
     """A ledger, as far as planning and drawing need it."""
+
+    def remaining(self, dataset: str) -> AmountLike:
+        """What a data set may still spend."""
 
     @property
     def filter(self) -> Filter:

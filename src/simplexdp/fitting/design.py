@@ -312,6 +312,8 @@ def _pure_epsilon(schema: Schema, budget: Budget | None) -> float:
     if budget is None:
         raise InvalidArgument("budget", "given", hint="Private quantiles cost budget; give edges to go without.")
     share = math.fsum(schema.shares().values())
+    if budget.concentrated:  # ε-DP is ε²/2-zCDP
+        return math.sqrt(2 * share * budget.epsilon) * (1 - 1e-15)
     if budget.order is None:
         return share * budget.epsilon
     order = budget.order

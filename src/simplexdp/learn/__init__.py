@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..budget import Budget, Neighbours
+from ..budget import Budget, BudgetWord, Neighbours
 from ..errors import InvalidArgument, MissingExtra, PrivacyError, discreet
 from ..estimation import Method
 from ..fitting import LedgerLike
@@ -72,7 +72,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     Args:
         epsilon: of the (ε, δ) budget for the whole fit.
         delta: of the same.
-        budget: any other budget, such as `Budget.rdp(order=5, epsilon=0.1)`, in place of epsilon and delta.
+        budget: in place of both any other, such as `Budget.zcdp(rho=0.1)`, or "remaining" or "half" of a ledger.
         schema: the declared columns: a Schema, the path of its file or a mapping. For arrays without names its columns
             are taken in order.
         target: the class column of the schema; by default the name of `y`, or the one column that `X` lacks.
@@ -105,7 +105,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         epsilon: float = 1.0,
         delta: float = 1e-5,
         *,
-        budget: Budget | None = None,
+        budget: Budget | BudgetWord | None = None,
         schema: SchemaLike | None = None,
         target: str | None = None,
         classes: Sequence[Any] | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..accounting.conversion import rdp_to_epsilon
 from ..accounting.filters import Filter, GaussianFilter, Price, epsilon_of
 from ..accounting.loss import PrivacyLoss
 from ..accounting.terms import Term
-from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check_not_negative, convert
+from ..budget import Budget, Neighbours, check_fraction, check_neighbours, check_not_negative, check_positive, convert
 from ..errors import FormatError, Infeasible, InvalidArgument, SimplexDPError
 from ..numerics.printed import as_float, printed
 from ..shown import Shown
@@ -78,13 +78,21 @@ class Amount(Shown):
         In a Rényi ledger it is a Rényi budget. Otherwise it is (ε, δ) with the condition that the price is not above
         what is left.
         """
-        if not as_float(self.exact, "down") > 0:
+        return self.part(1)
+
+    def part(self, share: float) -> Budget:
+        """A budget for this share of the amount, as it is now: `part(0.5)` leaves about half."""
+        share = check_positive("share", share, rounded="down")
+        if share > 1:
+            raise InvalidArgument("share", "at most 1", got=share)
+        exact = self.exact * Fraction(share)
+        most = as_float(exact, "down")
+        if not most > 0:
             raise Infeasible("nothing is left to calibrate to")
-        most = as_float(self.exact, "down")
         if not isinstance(self.filter, GaussianFilter):
             return Budget.rdp(order=self.filter.order, epsilon=most)
         assert self.delta is not None
-        epsilon = self.epsilon()
+        epsilon = replace(self, exact=exact).epsilon()
         if not epsilon > 0:
             raise Infeasible("nothing is left to calibrate to")
         return self.filter.at_most(Budget(epsilon=epsilon, delta=self.delta), most, self.exact)

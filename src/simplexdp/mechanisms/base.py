@@ -267,8 +267,15 @@ def calibrate_upwards(
     return found
 
 
+GAUSSIAN = "Gaussian noise"
+
+
 def no_pure_guarantee(budget: Budget, noise: str) -> None:
     """Refuse a pure budget for noise whose privacy loss has no bound."""
+    if budget.concentrated and noise != GAUSSIAN:
+        raise Infeasible(
+            f"{noise} is not zCDP: its Rényi divergence is infinite from some order on. Use mechanism='gaussian'."
+        )
     if budget.is_pure:
         raise Infeasible(
             f"{noise} has no pure guarantee: its privacy loss has no bound. Give a delta above 0, or use "
@@ -293,6 +300,8 @@ def noise_scale(budget: Budget, tables: int) -> float:
         return float(np.sqrt(8) * tables / budget.epsilon)
     if budget.order is not None:
         return float(np.sqrt(tables * budget.order / budget.epsilon))
+    if budget.concentrated:
+        return float(np.sqrt(tables / budget.epsilon))
     assert budget.delta is not None
     log = -np.log(budget.delta)
     rho = (np.sqrt(log + budget.epsilon) - np.sqrt(log)) ** 2

@@ -27,6 +27,7 @@ from ..numerics.roots import smallest_integer_that_fits, smallest_that_fits
 from ..sampling import Entropy
 from ..sampling.discrete import discrete_gaussian, discrete_laplace
 from .base import (
+    GAUSSIAN,
     IntArray,
     Law,
     Limits,
@@ -189,7 +190,7 @@ class Gaussian(_IntegerNoise):
     ) -> Gaussian:
         """The smallest σ for which `tables` releases fit the budget; the next smaller variance would exceed it."""
         tables, rows = check_whole("tables", tables), check_whole("rows", rows)
-        no_pure_guarantee(budget, "Gaussian noise")
+        no_pure_guarantee(budget, GAUSSIAN)
         start = noise_scale(budget, tables) * rows / (math.sqrt(2) if neighbours == "add-remove" else 1.0)
 
         def excess(sigma: float) -> float:

@@ -272,6 +272,8 @@ def _asked(guarantee: Guarantee) -> str:
         return ""
     if budget.order is not None:
         spent = f"({exact(budget.order)}, {printed(guarantee.loss.rdp(budget.order))})-RDP"
+    elif budget.concentrated:
+        spent = f"{printed(guarantee.loss.rho)}-zCDP"
     else:
         assert budget.delta is not None
         spent = f"({printed(guarantee.epsilon(budget.delta))}, {printed(budget.delta)})-DP"

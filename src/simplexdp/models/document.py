@@ -286,7 +286,9 @@ def guarantee_schema() -> dict[str, Any]:
                             "epsilon": {"type": "number", "exclusiveMinimum": 0},
                             "delta": {"type": ["number", "null"]},
                             "order": {"type": ["number", "null"]},
-                        }
+                            "concentrated": {"const": True, "description": "a zCDP budget; epsilon is its ρ"},
+                        },
+                        optional=("concentrated",),
                     ),
                 ]
             },

@@ -110,7 +110,7 @@ class Guarantee:
     def views(
         self, deltas: Sequence[float] = (1e-5, 1e-6, 1e-9), orders: Sequence[float] = (2, 5, 20)
     ) -> dict[str, Any]:
-        """The guarantee as numbers: ε at several δ, Rényi ε at several orders; null where there is none."""
+        """The guarantee as numbers: ε at several δ, Rényi ε at several orders, pure ε, ρ; null where there is none."""
         loss, deltas = self.loss, [check_delta("deltas", delta) for delta in deltas]
         orders = [check_order(order) for order in orders]
         if self.budget is not None and self.budget.is_pure:
@@ -118,6 +118,8 @@ class Guarantee:
         return {
             "epsilon_at_delta": {printed(delta): _finite(self.epsilon(delta)) for delta in deltas},
             "renyi_epsilon_at_order": {exact(order): _finite(loss.rdp(order)) for order in orders},
+            "pure_epsilon": _finite(self.epsilon(0.0)),
+            "zcdp_rho": _finite(loss.rho),
         }
 
     def to_body(self) -> dict[str, Any]:
@@ -130,7 +132,12 @@ class Guarantee:
             "pure": list(self.pure),
             "budget": None
             if self.budget is None
-            else {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "order": self.budget.order},
+            else {
+                "epsilon": self.budget.epsilon,
+                "delta": self.budget.delta,
+                "order": self.budget.order,
+                **({"concentrated": True} if self.budget.concentrated else {}),
+            },
             **({"left_out": list(self.left_out)} if self.left_out else {}),
         }
 
