@@ -75,6 +75,7 @@ class Round:
         tables: the most tables that are released, or that scores are of.
         cells: the most cells of all these together.
         again: whether the rows are gone over again; otherwise all tables are margins of the fixed ones.
+        says: what a certificate calls it, where the recipe has words for each of its rounds.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Round:
     tables: int = 0
     cells: int = 0
     again: bool = True
+    says: str = ""
 
     def __post_init__(self) -> None:
         convert(self, tables=_whole, cells=_whole)
@@ -254,7 +256,9 @@ def designed(
         prices=facts.prices,
         quiet=quiet,
     )
-    plan = replace(plan, guarantee=replace(plan.guarantee, left_out=later.left_out))
+    named = tuple(each.says for each in later.rounds for _ in each.buys)
+    named = named if all(named) else ()
+    plan = replace(plan, guarantee=replace(plan.guarantee, left_out=later.left_out, named=named))
     design = Design(
         plan=plan,
         schema=tables.schema,
@@ -350,10 +354,12 @@ class Further:
     Args:
         round: the round of the design.
         weights: for the columns of each table, its part of the precision of the round.
+        pools: for columns whose cells are pooled, as releases say: where each cell goes.
     """
 
     round: str
     weights: Mapping[tuple[str, ...], float]
+    pools: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,11 +385,13 @@ class Scores:
         round: the round of the design.
         parameters: what the tables are compared with: released, or computed from releases.
         tables: the columns of each.
+        pools: for columns whose cells are pooled, as releases say: where each cell goes.
     """
 
     round: str
     parameters: Expected
     tables: tuple[tuple[str, ...], ...]
+    pools: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

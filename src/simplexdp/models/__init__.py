@@ -18,6 +18,7 @@ from .guarantee import Guarantee
 from .model import Model, ModelOfReleases, Predictor
 from .naive_bayes import NaiveBayesModel
 from .release import Release
+from .synthesis import SynthesisModel
 from .tables import TablesModel
 
 _KINDS: dict[str, type[Model]] = {}
@@ -46,6 +47,7 @@ register(Release)
 register(NaiveBayesModel)
 register(BayesianNetworkModel)
 register(TablesModel)
+register(SynthesisModel)
 
 
 def model_of(kind: str) -> type[Model]:
@@ -114,6 +116,7 @@ __all__ = [
     "NaiveBayesModel",
     "Predictor",
     "Release",
+    "SynthesisModel",
     "TablesModel",
     "read",
     "register",

@@ -57,14 +57,14 @@ def steps_of(guarantee: Guarantee) -> tuple[Spent, ...]:
         ("private bin edges", f"noisy choices, ε = {printed(epsilon)}", times, pure_loss(epsilon, relation).rdp(1))
         for epsilon, times in Counter(guarantee.pure).items()
     ]
+    steps = iter(guarantee.named)
+    kinds = Counter(
+        (next(steps, _WHAT.get(each.name, "table")) if isinstance(each, Step) else _WHAT.get(each.name, "table"), each)
+        for each in guarantee.mechanisms
+    )
     found += [
-        (
-            _WHAT.get(mechanism.name, "table"),
-            str(mechanism),
-            times,
-            mechanism.loss(relation, rows=guarantee.rows).rdp(1),
-        )
-        for mechanism, times in Counter(guarantee.mechanisms).items()
+        (what, str(mechanism), times, mechanism.loss(relation, rows=guarantee.rows).rdp(1))
+        for (what, mechanism), times in kinds.items()
     ]
     whole = math.fsum(times * mean for _, _, times, mean in found)
     return tuple(
@@ -211,7 +211,10 @@ def certify(
     kinds = sorted({kind.drawn_by if issubclass(kind, Step) else kind.name for kind in drawn} - {""})
     tables = len(guarantee.mechanisms) - after.total()
     parts = f"{tables} {'table' if tables == 1 else 'tables'}"
-    parts += "".join(step.phrase(times) for step, times in after.items())
+    if guarantee.named:
+        parts += f" and {len(guarantee.named)} further steps"
+    else:
+        parts += "".join(step.phrase(times) for step, times in after.items())
     if not_private:
         promise = "No promise is made. The numbers below would hold if the reasons were removed."
     else:

@@ -296,8 +296,12 @@ def guarantee_schema() -> dict[str, Any]:
                 **TEXTS,
                 "description": "steps that public facts ruled out; left out is the same as empty",
             },
+            "named": {
+                **TEXTS,
+                "description": "what each mechanism after the tables is for; left out is the same as empty",
+            },
         },
-        optional=("left_out",),
+        optional=("left_out", "named"),
     )
 
 

@@ -44,6 +44,7 @@ class Guarantee:
         pure: ε of pure-DP steps outside the tables, such as private quantiles.
         budget: what was asked for, where it is known.
         left_out: steps that public facts ruled out, in words.
+        named: what each mechanism after the tables is for, where the model has words for it.
     """
 
     mechanisms: tuple[Parametrised, ...]
@@ -53,12 +54,15 @@ class Guarantee:
     pure: tuple[float, ...] = ()
     budget: Budget | None = None
     left_out: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         if self.unit not in get_args(UnitKind):
             raise InvalidArgument("unit", "'row' or 'person'", got=self.unit)
-        convert(self, rows=check_whole, pure=_pure, left_out=_texts)
+        convert(self, rows=check_whole, pure=_pure, left_out=_texts, named=_texts)
+        if self.named and len(self.named) != sum(isinstance(each, Step) for each in self.mechanisms):
+            raise InvalidArgument("named", "one text for each mechanism after the tables", got=self.named)
         if self.rows > 1 and self.unit == "row":
             raise InvalidArgument("rows", "1 where the unit is the row", got=self.rows)
         tells = [m for m in self.mechanisms if isinstance(m, TableMechanism) and m.publishes_total]
@@ -139,6 +143,7 @@ class Guarantee:
                 **({"concentrated": True} if self.budget.concentrated else {}),
             },
             **({"left_out": list(self.left_out)} if self.left_out else {}),
+            **({"named": list(self.named)} if self.named else {}),
         }
 
     @classmethod
@@ -153,6 +158,7 @@ class Guarantee:
                 pure=tuple(body["pure"]),
                 budget=None if body["budget"] is None else Budget(**body["budget"]),
                 left_out=tuple(body.get("left_out", ())),
+                named=tuple(body.get("named", ())),
             )
         except (KeyError, TypeError, AttributeError):
             raise FormatError("the guarantee of the document is incomplete") from None

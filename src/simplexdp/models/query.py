@@ -56,7 +56,7 @@ class Evidence:
         tables: dict[tuple[str, ...], Any] = {}
         for release in self.model.releases:
             names = release.columns or tuple(f"axis {i + 1}" for i in range(release.values.ndim))
-            tables[names] = release.noisy if names not in tables else _together(tables[names], release.noisy)
+            tables[names] = release.noisy if names not in tables else together(tables[names], release.noisy)
         rows = self.model.guarantee.rows
         return PooledPosteriors(tables, rows=rows)
 
@@ -549,7 +549,7 @@ def _chain(names: Sequence[str]) -> list[Family]:
     return [(name, tuple(names[:i])) for i, name in enumerate(names)]
 
 
-def _together(first: Any, second: Any) -> Any:
+def together(first: Any, second: Any) -> Any:
     """Two looks at one table as one, weighted by precision."""
     at = first.likely_total / first.size
     weights = [1 / (each.variance + each.slope * at) for each in (first, second)]

@@ -6,7 +6,7 @@ Proof: docs/proofs/composition.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from ..models.release import Release
 from ..planning import Plan
 from ..sampling import Entropy, entropy_from
 from ..schema import Numeric, Schema
+from ..schema.pooled import pooled_schema
 from .kernels import KERNELS
 from .tables import CountTable, opened
 
@@ -96,9 +97,11 @@ class Session:
         if isinstance(request, Further):
             step, (look,) = self._round(request, tables=list(request.weights))
             spread = look.spread(list(request.weights.values()))
-            return self._payment.read(lambda: self._further(step, list(request.weights), spread))
+            schema = self._pools(request)
+            return self._payment.read(lambda: self._further(step, request, spread, schema))
         if isinstance(request, Scores):
             step, bought = self._round(request, tables=request.tables)
+            self._pools(request)
             return self._payment.read(lambda: self._scored(step, request, bought))
         if isinstance(request, Sums):
             step, bought = self._round(request, columns=request.columns)
@@ -131,6 +134,14 @@ class Session:
             raise InvalidArgument("weights", "by columns of one of the tables of the design", got=held[0])
         return step, self._design.bought[step.name]
 
+    def _pools(self, request: Further | Scores) -> Schema | None:
+        """The released schema with the pools of a request in place of cells; only public facts decide."""
+        if not request.pools:
+            return self._released
+        if self._released is None:
+            raise InvalidArgument("pools", "left out without a schema")
+        return pooled_schema(self._released, request.pools)
+
     def _once(self, step: type, designed: bool) -> None:
         if not designed or step in self._done:
             raise _not_designed(step)
@@ -156,8 +167,13 @@ class Session:
         self._counted, self._released = counted, released
         return draw_tables(counted, design.plan, schema=released, method=design.estimate, entropy=self._entropy)
 
-    def _margins(self, step: Round, tables: Sequence[tuple[str, ...]]) -> list[CountTable]:
-        """The counts over these columns: of fixed tables where they have them, else in one more pass. **Private**."""
+    def _margins(
+        self, step: Round, tables: Sequence[tuple[str, ...]], pools: Mapping[str, tuple[int, ...]]
+    ) -> list[CountTable]:
+        """The counts over these columns: of fixed tables where they have them, else in one more pass. **Private**.
+
+        Pools are released: which cells are added up depends on no count.
+        """
         found: dict[tuple[str, ...], CountTable] = {}
         for names in tables:
             held = _holding(self._counted, names)
@@ -168,7 +184,10 @@ class Session:
             assert step.again
             counted = self._merged(self._rows.count(self._schema, absent))
             found |= dict(zip(absent, counted, strict=True))
-        return [found[names] for names in tables]
+        margins = [found[names] for names in tables]
+        for column, places in pools.items():
+            margins = [table.merged(column, places) if column in table.columns else table for table in margins]
+        return margins
 
     def _merged(self, counted: list[CountTable]) -> list[CountTable]:
         """Over the bins that the design releases. **Private** like the tables."""
@@ -177,17 +196,17 @@ class Session:
         return counted
 
     def _further(
-        self, step: Round, tables: Sequence[tuple[str, ...]], spread: Sequence[AnyMechanism]
+        self, step: Round, request: Further, spread: Sequence[AnyMechanism], schema: Schema | None
     ) -> tuple[Release, ...]:
-        design, again = self._design, self._margins(step, tables)
+        design, again = self._design, self._margins(step, list(request.weights), request.pools)
         return draw_each(
-            again, spread, design.guarantee, self._released, design.estimate, self._entropy, f"{step.name} at table"
+            again, spread, design.guarantee, schema, design.estimate, self._entropy, f"{step.name} at table"
         )
 
     def _scored(self, step: Round, request: Scores, bought: Sequence[Any]) -> IntArray:
         """One number for each table, with its noise. **Private** until that is added."""
         kernel = KERNELS[str(step.kernel)]
-        counts = [opened(table.private_counts()) for table in self._margins(step, request.tables)]
+        counts = [opened(table.private_counts()) for table in self._margins(step, request.tables, request.pools)]
         (scores,) = self._noisy(step, kernel.sums(request.parameters, counts, bought), bought)
         return scores
 

@@ -86,13 +86,7 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
         if _method(releases) == "posterior-mean":
             noisy = {columns: release.noisy for columns, release in by_columns.items()}
             places = {column.name: found for column in schema if (found := cell_places(column)) is not None}
-            tables = estimate_network(graph.families, noisy, places)
-            for node in graph.nodes:
-                excluded = schema.impossible(graph.family(node)) if schema.never else None
-                if excluded is not None:
-                    kept = np.where(excluded, 0.0, tables[node])
-                    # A row of which nothing is possible belongs to parents that are not: it stays.
-                    tables[node] = np.where(excluded.all(axis=-1, keepdims=True), tables[node], _rows(kept))
+            tables = possible_tables(graph, schema, estimate_network(graph.families, noisy, places))
         else:
             tables = {}
             for node in graph.nodes:
@@ -377,7 +371,7 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
             "families": [[node, list(parents)] for node, parents in self.graph.families],
             "schema": json.loads(self.schema.to_json()),
             "guarantee": self.guarantee.to_body(),
-            "releases": [_without_guarantee(release.to_body()) for release in self.releases],
+            "releases": [without_guarantee(release.to_body()) for release in self.releases],
             "tables": {node: self.tables[node].ravel().tolist() for node in self.graph.nodes},
         }
 
@@ -430,7 +424,18 @@ def _rows(joint: FloatArray) -> FloatArray:
     return np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), 1 / joint.shape[-1])
 
 
-def _without_guarantee(body: dict[str, Any]) -> dict[str, Any]:
+def possible_tables(graph: Graph, schema: Schema, tables: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """Conditional tables without what the rules of the schema exclude."""
+    for node in graph.nodes:
+        excluded = schema.impossible(graph.family(node)) if schema.never else None
+        if excluded is not None:
+            kept = np.where(excluded, 0.0, tables[node])
+            # A row of which nothing is possible belongs to parents that are not: it stays.
+            tables[node] = np.where(excluded.all(axis=-1, keepdims=True), tables[node], _rows(kept))
+    return tables
+
+
+def without_guarantee(body: dict[str, Any]) -> dict[str, Any]:
     """All releases of a model share one guarantee, which names every table: it is written once."""
     return {key: value for key, value in body.items() if key != "guarantee"}
 
