@@ -25,8 +25,8 @@ LAYERS: list[set[str]] = [
     {"models", "plots", "pictures"},
     {"planning", "fitting"},
     {"private"},
-    {"pipeline", "forecast", "stand_ins", "ledger", "naive_bayes", "counting", "quantiles"},
-    {"cli", "learn", "network", "report", "synthetic", "__init__", "__main__"},
+    {"pipeline", "forecast", "stand_ins", "ledger", "naive_bayes", "synthesis", "counting", "quantiles"},
+    {"cli", "learn", "network", "report", "synthesizer", "synthetic", "__init__", "__main__"},
 ]
 SEPARATE = [{"accounting", "sampling"}]
 FORBIDDEN = [("models", "sampling"), ("estimation", "sampling")]

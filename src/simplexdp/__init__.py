@@ -16,13 +16,23 @@ if TYPE_CHECKING:
     from .learn import NaiveBayes
     from .ledger import Ledger
     from .mechanisms import BalancedLaplace, Dirichlet, Draw, Gaussian, Laplace, Polya
-    from .models import BayesianNetworkModel, Certificate, Model, NaiveBayesModel, Release, TablesModel, read
+    from .models import (
+        BayesianNetworkModel,
+        Certificate,
+        Model,
+        NaiveBayesModel,
+        Release,
+        SynthesisModel,
+        TablesModel,
+        read,
+    )
     from .naive_bayes import fit_naive_bayes
     from .network import BayesianNetwork
     from .pipeline import release, release_distribution, release_tables
     from .private.counting import CellNumbers, Files, OneRecordPerRow, Query, count
     from .private.tables import CountTable
     from .schema import Categories, Numeric, Quantiles, Schema
+    from .synthesizer import Synthesizer
     from .synthetic import synthetic_records, write_synthetic_records
 
 # Names are loaded when they are first used, so that a small job does not wait for Arrow or scikit-learn.
@@ -35,11 +45,21 @@ _HOMES = {
     "learn": ("NaiveBayes",),
     "ledger": ("Ledger",),
     "mechanisms": ("BalancedLaplace", "Dirichlet", "Draw", "Gaussian", "Laplace", "Polya"),
-    "models": ("BayesianNetworkModel", "Certificate", "Model", "NaiveBayesModel", "Release", "TablesModel", "read"),
+    "models": (
+        "BayesianNetworkModel",
+        "Certificate",
+        "Model",
+        "NaiveBayesModel",
+        "Release",
+        "SynthesisModel",
+        "TablesModel",
+        "read",
+    ),
     "naive_bayes": ("fit_naive_bayes",),
     "network": ("BayesianNetwork",),
     "pipeline": ("release", "release_distribution", "release_tables"),
     "schema": ("Categories", "Numeric", "Quantiles", "Schema"),
+    "synthesizer": ("Synthesizer",),
     "synthetic": ("synthetic_records", "write_synthetic_records"),
     "private.tables": ("CountTable",),
 }
@@ -84,6 +104,8 @@ __all__ = [
     "Release",
     "Schema",
     "Sensitivity",
+    "SynthesisModel",
+    "Synthesizer",
     "TablesModel",
     "__version__",
     "count",

@@ -27,7 +27,11 @@ from .private.counting.passes import encode_rows
 from .private.door import fit
 from .sampling import Entropy
 from .schema import Schema, SchemaLike
+from .synthesis import SynthesisRecipe
 from .synthetic import Bins, replicated_records, synthetic_records
+
+LEARN = "learn"
+"""In place of a graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +137,8 @@ class BayesianNetwork:
     (26, 7)
 
     Args:
-        graph: edges (parent, child), a mapping of parents, a networkx or pgmpy graph, or the path of a BIF file.
+        graph: edges (parent, child), a mapping of parents, a networkx or pgmpy graph, or the path of a BIF file; or
+            "learn", which learns one over all columns of the schema, within the same budget.
         schema: declares every node.
         epsilon: of the guarantee, when no budget is given.
         delta: of the guarantee, when no budget is given.
@@ -168,10 +173,11 @@ class BayesianNetwork:
         ledger: LedgerLike | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
     ) -> None:
-        self.graph = Graph.of(graph)
         schema = Schema.given(schema)
-        self.graph.check_columns(schema)
-        self.schema = schema.select([name for name in schema.names if name in self.graph.nodes])
+        self._learned = isinstance(graph, str) and graph == LEARN
+        self._graph = Graph.of(dict.fromkeys(schema.names, ()) if self._learned else graph)
+        self._graph.check_columns(schema)
+        self.schema = schema.select([name for name in schema.names if name in self._graph.nodes])
         asked = Budget(epsilon=epsilon, delta=delta) if budget is None and mechanism != "none" else budget
         self.budget = check_granted(asked)
         self.mechanism, self.calibration, self.estimate = mechanism, calibration, estimate
@@ -181,22 +187,39 @@ class BayesianNetwork:
             raise InvalidArgument("split", "'auto', 'equal', 'cells' or one weight for each table", got="a mapping")
         together = estimate == "posterior-mean" and mechanism != "none"
         wanted = wanted_tables(for_analysis, self.schema)
-        self.recipe = NetworkRecipe(graph=self.graph, schema=self.schema, split=split, together=together, wanted=wanted)
+        self.recipe: NetworkRecipe | SynthesisRecipe = NetworkRecipe(
+            graph=self._graph, schema=self.schema, split=split, together=together, wanted=wanted
+        )
+        if self._learned:
+            if split != "auto" or wanted or not together or calibration != "exact":
+                settings = "without split, for_analysis, calibration and estimate, and with noise"
+                raise InvalidArgument("graph", settings, got=LEARN)
+            self.recipe = SynthesisRecipe(schema=self.schema, raked=False)
         self._model: BayesianNetworkModel | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph: given, or learned by the fit."""
+        return self.model.graph if self._learned else self._graph
+
+    def _known(self) -> NetworkRecipe:
+        if not isinstance(self.recipe, NetworkRecipe):
+            raise InvalidArgument("graph", "given", got=LEARN, hint="`plan` shows what a learned one may ask for.")
+        return self.recipe
 
     @property
     def tables(self) -> NetworkTables:
         """The tables that a fit releases, with the groups that they were chosen for."""
-        return self.recipe.chosen
+        return self._known().chosen
 
     def shares(self, total: float | None) -> list[float]:
         """The share of the budget of each table under split="auto", from the public number of records."""
-        return self.recipe.shares(total, granted_budget(self.budget, opened(self.ledger), self.dataset))
+        return self._known().shares(total, granted_budget(self.budget, opened(self.ledger), self.dataset))
 
     def size_summary(self) -> SizeSummary:
         """Tables, cells and memory, before anything is spent."""
         sizes = {column.name: column.size for column in self.schema}
-        tables = tuple((names, math.prod(sizes[name] for name in names)) for names in self.recipe.tables.columns)
+        tables = tuple((names, math.prod(sizes[name] for name in names)) for names in self._known().tables.columns)
         parameters = sum(
             (sizes[node] - 1) * math.prod(sizes[name] for name in parents) for node, parents in self.graph.families
         )

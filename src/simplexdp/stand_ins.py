@@ -106,7 +106,7 @@ class TableStandIn:
         """The mean KL of seeded releases."""
         counts = self.of(cells)
         p = counts / counts.sum()
-        alone = replace(guarantee, mechanisms=(mechanism,), pure=(), budget=None)
+        alone = replace(guarantee, mechanisms=(mechanism,), pure=(), budget=None, named=())
         found = []
         for seed in range(repeats):
             release = Release(

@@ -1,9 +1,9 @@
 """The recipe of a model of a whole table without a given graph: select, measure, estimate, and again.
 
-One-way tables; a score for every pair against independence, and a forest; its tables, and a score for every pair against
-it; tables of all families; a score for every pair against the network, and tables of the pairs that it still misses.
-How the budget is spread over these steps follows from public facts and is fixed in the design; which tables are asked
-for, and how a step is spread over them, follows from releases.
+One-way tables; a score for every pair against independence, and a forest; its tables, and a score for every pair
+against it; tables of all families; a score for every pair against the network, and tables of the pairs that it still
+misses. How the budget is spread over these steps follows from public facts and is fixed in the design; which tables are
+asked for, and how a step is spread over them, follows from releases.
 
 Proof: docs/proofs/synthesis.md.
 """
@@ -11,7 +11,7 @@ Proof: docs/proofs/synthesis.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -130,7 +130,9 @@ class SynthesisRecipe:
     def shares(self, facts: Facts, budget: Budget | None, unit: Unit) -> Shares:
         """Of the budget, by the size that is public or guessed."""
         if budget is None:
-            raise InvalidArgument("budget", "given", hint="Use Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=).")
+            raise InvalidArgument(
+                "budget", "given", hint="Use Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=)."
+            )
         sigma = Gaussian.calibrate(budget, neighbours=unit.neighbours, rows=unit.rows).sigma
         pairs = max(1, math.comb(len(self.schema), 2))
         deviation = sigma * unit.rows * math.sqrt(pairs / 0.1 * (2 if unit.neighbours == "replace-one" else 1))
@@ -151,7 +153,11 @@ class SynthesisRecipe:
         if wanted["tree"] < LEAST_STEP or wanted["links"] < LEAST_STEP:
             wanted |= {"tree": 0.0, "links": 0.0, "families": wanted["families"] + wanted["tree"] + wanted["links"]}
         if wanted["misses"] < LEAST_STEP or wanted["raking"] < LEAST_STEP:
-            wanted |= {"misses": 0.0, "raking": 0.0, "families": wanted["families"] + wanted["misses"] + wanted["raking"]}
+            wanted |= {
+                "misses": 0.0,
+                "raking": 0.0,
+                "families": wanted["families"] + wanted["misses"] + wanted["raking"],
+            }
         price = 2.0 if unit.neighbours == "add-remove" else 1.0
         nominal = {step: share * (price if step in _SCORES else 1.0) for step, share in wanted.items() if share > 0}
         whole = shares.one + math.fsum(nominal.values())
@@ -238,7 +244,7 @@ class _Learner:
     def _coarse_single(self, i: int) -> FloatArray:
         shares = self.singles[i]
         places = self.pools.get(self.names[i])
-        return shares if places is None else np.bincount(places, shares, minlength=self.sizes[i])
+        return shares if places is None else np.asarray(np.bincount(places, shares, minlength=self.sizes[i]))
 
     @property
     def noisy(self) -> dict[tuple[str, ...], NoisyCounts]:
@@ -249,7 +255,7 @@ class _Learner:
             if known.values.shape != self.coarse.shape(names):
                 (name,) = names
                 pools = self.sizes[self.names.index(name)]
-                values = np.bincount(self.pools[name], known.values, minlength=pools)
+                values: FloatArray = np.asarray(np.bincount(self.pools[name], known.values, minlength=pools))
                 # The noise of a pool grows with its cells; its mean over pools stands for all.
                 variance = known.variance * known.size / pools
                 known = NoisyCounts(values=values, variance=variance, slope=known.slope, total=known.total)
@@ -292,7 +298,7 @@ class _Learner:
         joints = forest_pairs(self.families, self.tables)
         scores, deviation = yield from self._scores("links", joints, 0.0)
         (tables,) = self.design.bought["families"]
-        sigma = float(tables.precision) ** -0.5 * math.sqrt(len(self.names))  # type: ignore[attr-defined]
+        sigma = float(tables.precision) ** -0.5 * math.sqrt(len(self.names))
         limits = Limits(
             cut=self.at.cut * deviation,
             parents=max(1, round(self.at.parents)),
@@ -319,8 +325,7 @@ class _Learner:
         found = [self.pairs[i] for i in np.argsort(-worth, kind="stable") if scores[i] > RAKE_CUT * deviation][:most]
         if not found:  # nothing is missed that could be seen: what is known is known better
             edges = [(above[0], node) for node, above in self.families if above]
-            wanted = [(self.names[a], self.names[b]) for a, b in edges] or [(name,) for name in self.names]
-            yield from self._buy("raking", wanted)
+            yield from self._buy("raking", [(self.names[a], self.names[b]) for a, b in edges])
             self._fit()
             return
         yield from self._buy("raking", [(self.names[a], self.names[b]) for a, b in found], power=0.0)
@@ -335,7 +340,7 @@ class _Learner:
 
     def _scores(
         self, step: str, joints: Mapping[Pair, FloatArray], simulated: float
-    ) -> Iterator[Any]:
+    ) -> Steps[tuple[FloatArray, float]]:
         """What the records hold of each pair beyond these distributions, and the deviation of the noise."""
         cells = tuple(np.maximum(self.total * joints[pair], 1e-9) for pair in self.pairs)
         expected = Expected(cells=cells, clip=self.at.clip)
@@ -345,23 +350,35 @@ class _Learner:
         unit = expected.unit(vector.bound)  # type: ignore[attr-defined]
         deviation = math.sqrt(vector.variance) * unit  # type: ignore[attr-defined]
         scores = unexplained(np.asarray(drawn) * unit, cells, self.at.clip, simulated)
+        misfits = self._misfits()
+        scores = scores - np.array([misfits[a] + misfits[b] for a, b in self.pairs])
         self.scored += [
             Scored(step=step, columns=(a, b), score=float(score), deviation=deviation)
             for (a, b), score in zip(tables, scores, strict=True)
         ]
         return scores, deviation
 
-    def _buy(self, step: str, tables: Sequence[tuple[str, ...]], power: float = POWER) -> Iterator[Any]:
+    def _misfits(self) -> list[float]:
+        """What single columns that are known by noise add to the score of each pair that they are in."""
+        known, found = OverlappingTables(self.noisy), []
+        for name, cells in zip(self.names, self.sizes, strict=True):
+            if cells == 1:
+                found.append(0.0)
+                continue
+            said = estimate(known.marginal([name]))
+            spread, mean = said.standard_errors.ravel() * self.total, said.probabilities.ravel() * self.total
+            off = np.minimum(spread**2 / (2 * np.maximum(mean, 1e-9)), self.at.clip * math.sqrt(2 / math.pi) * spread)
+            found.append(float(off.sum()))
+        return found
+
+    def _buy(self, step: str, tables: Sequence[tuple[str, ...]], power: float = POWER) -> Steps[None]:
         """Tables with shares of their step by their cells; an empty step is spent on single columns."""
         wanted = [tuple(names) for names in tables] or [(name,) for name in self.names]
         most = self.steps[step]
         wanted = wanted[: most.tables]
         weights = {names: float(math.prod(self.coarse.shape(names))) ** power for names in wanted}
-        found = yield Further(round=step, weights=weights, pools=self._pools_of(wanted))
+        found = yield Further(round=step, weights=weights, pools=self.pools)
         self.releases = (*self.releases, *found)
-
-    def _pools_of(self, tables: Sequence[tuple[str, ...]]) -> dict[str, tuple[int, ...]]:
-        return self.pools if tables else {}
 
     def _named(self, family: Family) -> tuple[str, ...]:
         node, above = family
@@ -377,9 +394,7 @@ class _Learner:
         self.tables = {i: found[name] for i, name in enumerate(self.names)}
 
     def _graph(self) -> Graph:
-        return Graph.from_parents(
-            {self.names[node]: [self.names[i] for i in above] for node, above in self.families}
-        )
+        return Graph.from_parents({self.names[node]: [self.names[i] for i in above] for node, above in self.families})
 
     def _simulated(self) -> list[Any]:
         size = int(min(SIMULATED, max(100_000, 8 * self.total)))

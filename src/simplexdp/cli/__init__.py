@@ -33,6 +33,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "app",
         "Fit privately from files or a query, and write what may be published.",
     ),
+    "synthesize": (
+        "synthesize",
+        "synthesize",
+        "Learn a model of all columns, and draw synthetic records from it into a .csv, .parquet or .arrow file.",
+    ),
     "inspect": (
         "published",
         "inspect",

@@ -19,7 +19,7 @@ from ..ledger import Ledger
 from ..models import Model
 from ..models.document import write_file
 from ..naive_bayes import fit_naive_bayes
-from ..network import BayesianNetwork
+from ..network import LEARN, BayesianNetwork
 from ..pipeline import ALL_TABLES, fit_recipe, release_distribution, release_tables, wanted_tables
 from ..schema import Schema
 from .files import check_output, open_ledger, progress_bar, read_graph, source_from
@@ -72,7 +72,7 @@ Features = Annotated[
     list[str] | None, typer.Option(help="The feature columns a,b; all others of the schema by default.")
 ]
 GraphOption = Annotated[
-    str, typer.Option("--graph", help="'a->b,b->c', a .json file of edges or parents, or a .bif file.")
+    str, typer.Option("--graph", help="'a->b,b->c', a .json file of edges or parents, a .bif file, or learn.")
 ]
 Calibration = Annotated[str, typer.Option(help="exact, or algorithm1 for the paper's parameters.")]
 SPLITS = "equal, cells, loss (the least predicted one), or one weight for each table with commas between them"
@@ -217,10 +217,11 @@ def bn(
         list[str] | None, typer.Option(help="Columns a,b,c that are to share a released table; repeatable.")
     ] = None,
 ) -> None:
-    """Fit a Bayesian network with a known graph."""
+    """Fit a Bayesian network with a known graph, or learn one."""
     paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset}
     paid["for_analysis"] = [names_from("--for-analysis", each, asked.schema.names) for each in for_analysis or ()]
-    network = BayesianNetwork(read_graph(graph), asked.schema, split=split_from(split), **paid, **asked.settings)
+    known = LEARN if graph.strip() == LEARN else read_graph(graph)
+    network = BayesianNetwork(known, asked.schema, split=split_from(split), **paid, **asked.settings)
     _run(lambda progress: network.fit(asked.rows, **asked.persons, progress=progress).model, asked)
 
 

@@ -15,11 +15,13 @@ from ..errors import Infeasible, InvalidArgument
 from ..forecast import Forecast, smallest_epsilon, smallest_total, tables_recipe
 from ..forecast import plan as forecast
 from ..models.naive_bayes import merged_note
+from ..models.synthesis import SynthesisModel
 from ..naive_bayes import NaiveBayesRecipe
-from ..network import BayesianNetwork
+from ..network import LEARN, BayesianNetwork
 from ..numerics.printed import printed
 from ..schema import Schema
 from ..stand_ins import StandInLoss
+from ..synthesis import SynthesisRecipe
 from .files import progress_bar, read_graph
 from .fit import SPLITS, split_from
 from .options import (
@@ -55,8 +57,10 @@ def asked(
     schema: Annotated[Path | None, typer.Option(help="The declared columns, a .yaml or .json file.")] = None,
     columns: Annotated[list[str] | None, typer.Option(help="Columns a,b of a table; repeat for more tables.")] = None,
     target: Annotated[str | None, typer.Option(help="Plan a naive Bayes model for this class column.")] = None,
-    graph: Annotated[str | None, typer.Option(help="Plan a network: 'a->b,b->c', a .json or a .bif file.")] = None,
-    model: Annotated[str | None, typer.Option(help="Plan a model of a registered kind; see fit model.")] = None,
+    graph: Annotated[
+        str | None, typer.Option(help="Plan a network: 'a->b,b->c', a .json or .bif file, or learn.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Plan a model of a registered kind, or synthesis.")] = None,
     said: Said = None,
     split: Annotated[
         str | None, typer.Option(help=f"Of the budget over the tables: {SPLITS}; as in fit by default.")
@@ -80,8 +84,15 @@ def asked(
         return lambda _: tables_recipe(tables, declared, rule or "equal")
     if target is not None:
         return lambda _: NaiveBayesRecipe.of(declared, target, split=rule or "auto", merge_bins=merge_bins)
+    if model == SynthesisModel.kind:
+        wanted = dict(text.split("=", 1) for text in said or () if text.startswith("target="))
+        if len(wanted) < len(said or ()):
+            raise InvalidArgument("--set", "target=COLUMN for a synthesis")
+        return lambda _: SynthesisRecipe(schema=declared, target=wanted.get("target"))
     if model is not None:
         return lambda _: recipe_from(model, declared, said)
+    if graph == LEARN:
+        return lambda _: SynthesisRecipe(schema=declared, raked=False)
     parents = read_graph(graph or "")
 
     def network(settings: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """Pairs that a network misses: its records are weighted by one factor a pair until they agree with what was released.
 
-q(x) = network(x) · Π ψ_ab(x_a, x_b) / Z. The factors come from iterative proportional fitting on simulated records of the
-network, towards targets that know the noise. They are kept as far as fresh records, which they were not fitted to, say
-that they help; otherwise the network stays as it is. Everything is post-processing of released values.
+q(x) = network(x) · Π ψ_ab(x_a, x_b) / Z. The factors come from iterative proportional fitting on simulated records of
+the network, towards targets that know the noise. They are kept as far as fresh records, which they were not fitted to,
+say that they help; otherwise the network stays as it is. Everything is post-processing of released values.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Margin:
     factor: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.factor = self.allowed.astype(float)
+        self.factor = np.asarray(self.allowed, dtype=np.float64)
 
     def of(self, weights: FloatArray, scale: float) -> FloatArray:
         """The weighted records, in counts."""
@@ -157,7 +157,8 @@ def rake(
         margin.target = _aimed(noisy, np.maximum(margin.of(weights, scale), 1e-6), allowed, known.total)
         weights = _moved(margin, weights, scale, FIRST_STEP)
         margins.append(margin)
-    best = (math.fsum(each.miss(np.ones(len(weights)), scale) for each in margins), [m.allowed * 1.0 for m in margins])
+    none = [np.asarray(each.allowed, dtype=np.float64) for each in margins]
+    best = (math.fsum(each.miss(np.ones(len(weights)), scale) for each in margins), none)
     for sweep in range(SWEEPS + 1):
         for margin in margins if sweep else ():
             weights = _moved(margin, weights, scale, LATER_STEP)
@@ -175,7 +176,7 @@ def _aimed(noisy: NoisyCounts, expected: FloatArray, allowed: NDArray[np.bool_],
 
 
 def _moved(margin: _Margin, weights: FloatArray, scale: float, most: float) -> FloatArray:
-    """The weights with one pair nearer to its target, and its factor changed; as they were where they would run away."""
+    """The weights with one pair nearer to its target, and its factor changed; nothing where they run away."""
     now, little = margin.of(weights, scale), LITTLE * scale
     ratio = np.clip((margin.target + little) / (now + little), 1 / most, most)
     size = len(weights)

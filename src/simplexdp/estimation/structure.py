@@ -1,7 +1,7 @@
 """Which columns belong together: from noisy scores of pairs to a forest, further parents and pairs that are missed.
 
-Columns are numbers 0, 1, …; a pair is (a, b) with a < b. A score says by how much a table differs from what was expected,
-in units of N times information. Everything here is post-processing of releases and public facts.
+Columns are numbers 0, 1, …; a pair is (a, b) with a < b. A score says by how much a table differs from what was
+expected, in units of N times information. Everything here is post-processing of releases and public facts.
 """
 
 from __future__ import annotations
@@ -150,9 +150,7 @@ def forest(columns: int, score: Mapping[Pair, float], cut: float) -> list[Pair]:
     return edges
 
 
-def rooted(
-    columns: int, edges: Sequence[Pair], score: Mapping[Pair, float], target: int | None = None
-) -> list[Family]:
+def rooted(columns: int, edges: Sequence[Pair], score: Mapping[Pair, float], target: int | None = None) -> list[Family]:
     """Families of a forest, each tree from the target, or else from its column with the highest scores, downwards."""
     near: dict[int, list[int]] = {i: [] for i in range(columns)}
     for a, b in edges:
@@ -224,7 +222,7 @@ def shared_entropy(pairs: Mapping[Pair, FloatArray], columns: int) -> FloatArray
     return found
 
 
-# -- more than a forest ---------------------------------------------------------------------------------------------------
+# -- more than a forest -----------------------------------------------------------------------------------------------
 
 
 def favoured(scores: FloatArray, pairs: Sequence[Pair], target: int | None) -> FloatArray:
@@ -267,9 +265,7 @@ def more_parents(
     new: dict[int, list[int]] = {node: [] for node, _ in families}
     left = {(a, b) if place[a] < place[b] else (b, a): score for (a, b), score in scores.items() if score > 0}
     while left:
-        worth = {
-            (a, b): score * math.prod(1 - float(shared[a, q]) for q in new[b]) for (a, b), score in left.items()
-        }
+        worth = {(a, b): score * math.prod(1 - float(shared[a, q]) for q in new[b]) for (a, b), score in left.items()}
         a, b = max(worth, key=lambda arrow: (worth[arrow], arrow))
         if worth[a, b] < limits.cut:
             break

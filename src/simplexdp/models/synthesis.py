@@ -115,6 +115,11 @@ class SynthesisModel(ModelOfReleases, Predictor):
         """In the order of codes."""
         return self.schema.names
 
+    @property
+    def records(self) -> int:
+        """How many records the releases speak of: the public number, or about so many."""
+        return max(1, round(self._evidence.pooled.known.total))
+
     @cached_property
     def coarse(self) -> Schema:
         """The schema with pools in place of the cells of long columns."""
@@ -149,14 +154,20 @@ class SynthesisModel(ModelOfReleases, Predictor):
         found = [
             Section(
                 heading=f"{len(rows)} columns, {len(self.graph.edges)} edges, {len(self.factors)} raked pairs",
-                text=["The structure was chosen by releases. An arrow says what was measured together, not what causes."],
+                text=[
+                    "The structure was chosen by releases. An arrow says what was measured together, not what causes."
+                ],
                 table=Table(columns=["column", "parents", "cells"], rows=rows[: view.most]),
             )
         ]
         if self.factors:
-            strength = {f"{a} × {b}": float(np.abs(np.log(np.maximum(f, 1e-9))).mean()) for (a, b), f in self.factors.items()}
+            strength = {
+                f"{a} × {b}": float(np.abs(np.log(np.maximum(f, 1e-9))).mean()) for (a, b), f in self.factors.items()
+            }
             strongest = dict(sorted(strength.items(), key=lambda item: -item[1])[:_SHOWN])
-            bars = Bars(labels=list(strongest), values=list(strongest.values()), title="Raked pairs", unit="mean |ln ψ|")
+            bars = Bars(
+                labels=list(strongest), values=list(strongest.values()), title="Raked pairs", unit="mean |ln ψ|"
+            )
             found[0] = replace(found[0], figures=[(bars, "How far each raked pair was moved")])
         agreement = self.agreement()
         found.append(
@@ -168,7 +179,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
                         [name, f"{cells:,}", f"{noise:.3g}", f"{tv:.4f}", f"{chance:.4f}"]
                         for name, cells, noise, tv, chance in agreement[: view.most]
                     ],
-                    note="Records of the model against each released table. Far above what noise makes: the model misses it.",
+                    note="Records of the model against each released table. Far above noise: the model misses it.",
                 ),
             )
         )
@@ -275,7 +286,10 @@ class SynthesisModel(ModelOfReleases, Predictor):
         if known:
             distinct, inverse = distinct_rows([pooled[name] for name in known])
         else:
-            distinct, inverse = np.zeros((1, 0), dtype=np.int64), np.zeros(len(next(iter(given.values()))), dtype=np.int64)
+            distinct, inverse = (
+                np.zeros((1, 0), dtype=np.int64),
+                np.zeros(len(next(iter(given.values()))), dtype=np.int64),
+            )
         sizes = {column.name: column.size for column in self.coarse}
         free = [tuple(name for name in factor.names if name not in known) for factor in touched]
         block = max(1, MAX_CELLS // (4 * largest_table([(variable,), *free], sizes, (variable,))))
@@ -428,7 +442,10 @@ class SynthesisModel(ModelOfReleases, Predictor):
             guarantee = Guarantee.from_body(body["guarantee"])
             graph = Graph.from_parents({node: list(parents) for node, parents in body["families"]})
             schema = Schema.from_json(json.dumps(body["schema"]))
-            pools = {name: tuple(check_whole("pools", each, at_least=0) for each in places) for name, places in body["pools"].items()}
+            pools = {
+                name: tuple(check_whole("pools", each, at_least=0) for each in places)
+                for name, places in body["pools"].items()
+            }
             coarse = pooled_schema(schema, pools)
             return cls(
                 graph=graph,
