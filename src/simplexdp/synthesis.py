@@ -27,12 +27,13 @@ from .estimation.raking import NOT_RAKED, Raked, pair_counts, rake, stratified
 from .estimation.structure import (
     Family,
     Limits,
-    Pair,
     Shares,
     all_pairs,
+    beyond_the_forest,
     favoured,
     forest,
     forest_pairs,
+    forest_triples,
     more_parents,
     pool,
     rooted,
@@ -73,6 +74,8 @@ POOLED = 40
 """Columns of more cells are pooled to as many before they are crossed with others."""
 LEAST_STEP = 0.02
 """A step whose share would be below is left out."""
+TRIPLES_BELOW, MOST_TRIPLES = 0.003, 1 << 24
+"""Below this ratio of `Shares.at` the forest is followed by scores of triples too, of at most so many cells."""
 SIMULATED = 400_000
 """The most records of the model that expected counts are read off."""
 NO_STEPS = "scores and tables of pairs: for so few records at this budget, single columns are all that can be learnt"
@@ -122,13 +125,13 @@ class SynthesisRecipe:
             raise InvalidArgument("mechanism", "one with noise: a structure is learned from noisy scores")
         if facts.total == 0:
             return designed(self.tables, facts, terms)
-        shares = self.shares(facts, terms.budget, terms.unit)
-        rounds = self._rounds(shares, terms.unit)
+        ratio = self.ratio(facts, terms.budget, terms.unit)
+        rounds = self._rounds(Shares.at(ratio), terms.unit, triples=ratio < TRIPLES_BELOW)
         left_out = () if rounds or len(self.schema) == 1 else (NO_STEPS,)
         return designed(self.tables, facts, terms, Later(rounds=rounds, left_out=left_out))
 
-    def shares(self, facts: Facts, budget: Budget | None, unit: Unit) -> Shares:
-        """Of the budget, by the size that is public or guessed."""
+    def ratio(self, facts: Facts, budget: Budget | None, unit: Unit) -> float:
+        """What the shares go by: the noise of a pair's score over the size that is public or guessed."""
         if budget is None:
             raise InvalidArgument(
                 "budget", "given", hint="Use Budget(epsilon=, delta=) or Budget.rdp(order=, epsilon=)."
@@ -136,9 +139,9 @@ class SynthesisRecipe:
         sigma = Gaussian.calibrate(budget, neighbours=unit.neighbours, rows=unit.rows).sigma
         pairs = max(1, math.comb(len(self.schema), 2))
         deviation = sigma * unit.rows * math.sqrt(pairs / 0.1 * (2 if unit.neighbours == "replace-one" else 1))
-        return Shares.at(deviation / max(facts.size or MANY_RECORDS, 1.0))
+        return deviation / max(facts.size or MANY_RECORDS, 1.0)
 
-    def _rounds(self, shares: Shares, unit: Unit) -> tuple[Round, ...]:
+    def _rounds(self, shares: Shares, unit: Unit, *, triples: bool) -> tuple[Round, ...]:
         """The rounds with their nominal shares, in which a sum that a record is added to costs half."""
         names = self.schema.names
         sizes = [column.size for column in self.schema]
@@ -168,6 +171,9 @@ class SynthesisRecipe:
             "families": (len(names), len(names) * largest),
             "raking": (raked, max(sum(crossed[:raked]), raked * max(sizes))),
         }
+        number, largest = math.comb(len(names) - 1, 2), math.prod(sorted(sizes)[-3:])
+        if triples and self.raked and 0 < number * largest <= MOST_TRIPLES:
+            most["links"] = (len(crossed) + number, sum(crossed) + number * largest)
         made = []
         for step, share in nominal.items():
             tables, cells = most.get(step, (len(crossed), sum(crossed)))
@@ -295,8 +301,17 @@ class _Learner:
     def _link(self, target: int | None) -> Steps[None]:
         """Further parents, by what the forest misses."""
         self._fit()
-        joints = forest_pairs(self.families, self.tables)
-        scores, deviation = yield from self._scores("links", joints, 0.0)
+        pairs = forest_pairs(self.families, self.tables)
+        joints: dict[tuple[int, ...], FloatArray] = {(a, b): joint for (a, b), joint in pairs.items()}
+        asked = len(self.pairs)
+        if self.steps["links"].tables > asked:
+            joints |= forest_triples(self.families, self.tables, pairs)
+        found, deviation = yield from self._scores("links", joints, 0.0)
+        if len(joints) > asked:
+            known = dict(zip(joints, map(float, found), strict=True))
+            named, deviation = beyond_the_forest(self.families, known), math.sqrt(3) * deviation
+            found = np.array([named[pair] for pair in self.pairs])
+        scores = found
         (tables,) = self.design.bought["families"]
         sigma = float(tables.precision) ** -0.5 * math.sqrt(len(self.names))
         limits = Limits(
@@ -306,7 +321,7 @@ class _Learner:
             whole=MOST_WHOLE,
         )
         worth = dict(zip(self.pairs, map(float, favoured(scores, self.pairs, target)), strict=True))
-        shared = shared_entropy(joints, len(self.names))
+        shared = shared_entropy(pairs, len(self.names))
         self.families = more_parents(self.families, worth, shared, self.sizes, self.whole, limits)
 
     def _rake(self, target: int | None) -> Steps[None]:
@@ -321,7 +336,7 @@ class _Learner:
             simulated = self.total / size
         scores, deviation = yield from self._scores("misses", joints, simulated)
         worth = favoured(scores, self.pairs, target)
-        most = max(1, round(self.at.raked * len(self.names)))
+        most = min(max(1, round(self.at.raked * len(self.names))), self.steps["raking"].tables)
         found = [self.pairs[i] for i in np.argsort(-worth, kind="stable") if scores[i] > RAKE_CUT * deviation][:most]
         if not found:  # nothing is missed that could be seen: what is known is known better
             edges = [(above[0], node) for node, above in self.families if above]
@@ -338,23 +353,21 @@ class _Learner:
         known = OverlappingTables(self.noisy)
         self.raked = rake(records, self._simulated(), known, found, self.names, self.sizes, impossible)
 
-    def _scores(
-        self, step: str, joints: Mapping[Pair, FloatArray], simulated: float
-    ) -> Steps[tuple[FloatArray, float]]:
+    def _scores(self, step: str, joints: Mapping[Any, FloatArray], simulated: float) -> Steps[tuple[FloatArray, float]]:
         """What the records hold of each pair beyond these distributions, and the deviation of the noise."""
-        cells = tuple(np.maximum(self.total * joints[pair], 1e-9) for pair in self.pairs)
+        cells = tuple(np.maximum(self.total * joint, 1e-9) for joint in joints.values())
         expected = Expected(cells=cells, clip=self.at.clip)
-        tables = tuple((self.names[a], self.names[b]) for a, b in self.pairs)
+        tables = tuple(tuple(self.names[i] for i in columns) for columns in joints)
         drawn = yield Scores(round=step, parameters=expected, tables=tables, pools=self.pools)
         (vector,) = self.design.bought[step]
         unit = expected.unit(vector.bound)  # type: ignore[attr-defined]
         deviation = math.sqrt(vector.variance) * unit  # type: ignore[attr-defined]
         scores = unexplained(np.asarray(drawn) * unit, cells, self.at.clip, simulated)
         misfits = self._misfits()
-        scores = scores - np.array([misfits[a] + misfits[b] for a, b in self.pairs])
+        scores = scores - np.array([math.fsum(misfits[i] for i in columns) for columns in joints])
         self.scored += [
-            Scored(step=step, columns=(a, b), score=float(score), deviation=deviation)
-            for (a, b), score in zip(tables, scores, strict=True)
+            Scored(step=step, columns=columns, score=float(score), deviation=deviation)
+            for columns, score in zip(tables, scores, strict=True)
         ]
         return scores, deviation
 
@@ -373,9 +386,7 @@ class _Learner:
 
     def _buy(self, step: str, tables: Sequence[tuple[str, ...]], power: float = POWER) -> Steps[None]:
         """Tables with shares of their step by their cells; an empty step is spent on single columns."""
-        wanted = [tuple(names) for names in tables] or [(name,) for name in self.names]
-        most = self.steps[step]
-        wanted = wanted[: most.tables]
+        wanted = ([tuple(names) for names in tables] or [(name,) for name in self.names])[: self.steps[step].tables]
         weights = {names: float(math.prod(self.coarse.shape(names))) ** power for names in wanted}
         found = yield Further(round=step, weights=weights, pools=self.pools)
         self.releases = (*self.releases, *found)

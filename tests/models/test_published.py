@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simplexdp import BayesianNetwork, Budget, NaiveBayes, Schema, release_distribution
+from simplexdp import BayesianNetwork, Budget, NaiveBayes, Schema, Synthesizer, release_distribution
 from simplexdp.models import document_schema, kinds
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "_static"
@@ -37,6 +37,7 @@ def documents() -> list[tuple[str, str]]:
         ("naive-bayes", bayes.model_.to_json()),
         ("naive-bayes", rounds.model_.to_json()),
         ("bayesian-network", network.to_json()),
+        ("synthesis", Synthesizer(SCHEMA, budget=BUDGET).fit(frame).to_json()),
     ]
 
 

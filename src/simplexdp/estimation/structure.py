@@ -211,6 +211,42 @@ def forest_pairs(families: Sequence[Family], tables: Mapping[int, FloatArray]) -
     return found
 
 
+def forest_triples(
+    families: Sequence[Family], tables: Mapping[int, FloatArray], pairs: Mapping[Pair, FloatArray]
+) -> dict[tuple[int, ...], FloatArray]:
+    """The joint distribution of (a, p, b) for every column b with a parent p and every other a that comes before b.
+
+    The path from a to b goes through p, so a and b are independent given p.
+    """
+    found: dict[tuple[int, ...], FloatArray] = {}
+    before: list[int] = []
+    for node, parents in families:
+        for parent in parents:
+            for other in before:
+                if other != parent:
+                    joint = pairs[other, parent] if other < parent else pairs[parent, other].T
+                    found[other, parent, node] = joint[:, :, None] * tables[node][None]
+        before.append(node)
+    return found
+
+
+def beyond_the_forest(families: Sequence[Family], scores: Mapping[tuple[int, ...], float]) -> dict[Pair, float]:
+    """What each earlier column says of a later one beyond its parent, N times the conditional information.
+
+    Of a pair with a triple that is its score less those of the two pairs that the forest may have wrong; of others the
+    pair's.
+    """
+    pair: dict[Pair, float] = {(key[0], key[1]): score for key, score in scores.items() if len(key) == 2}
+    found, parents = pair.copy(), dict(families)
+    for key, score in scores.items():
+        if len(key) == 3:
+            other, parent, node = key
+            assert parents[node] == (parent,)
+            known = pair[min(other, parent), max(other, parent)] + pair[min(parent, node), max(parent, node)]
+            found[min(other, node), max(other, node)] = score - known
+    return found
+
+
 def shared_entropy(pairs: Mapping[Pair, FloatArray], columns: int) -> FloatArray:
     """Mutual information over the smaller entropy, for all pairs."""
     found = np.zeros((columns, columns))

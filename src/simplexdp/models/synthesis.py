@@ -40,17 +40,17 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """What a step said of a pair: how much the model so far misses of it.
+    """What a step said of a pair or triple: how much the model so far misses of it.
 
     Args:
         step: its name.
-        columns: the pair.
+        columns: two or three.
         score: about N times the missed information, in nats, with noise.
         deviation: of that noise.
     """
 
     step: str
-    columns: tuple[str, str]
+    columns: tuple[str, ...]
     score: float
     deviation: float
 
@@ -432,7 +432,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
             "pools": {name: list(places) for name, places in self.pools.items()},
             "inside": {name: shares.tolist() for name, shares in self.inside.items()},
             "target": self.target,
-            "scores": [[each.step, *each.columns, each.score, each.deviation] for each in self.scores],
+            "scores": [[each.step, list(each.columns), each.score, each.deviation] for each in self.scores],
         }
 
     @classmethod
@@ -467,8 +467,8 @@ class SynthesisModel(ModelOfReleases, Predictor):
                 inside={name: np.array(shares, dtype=np.float64) for name, shares in body["inside"].items()},
                 target=body["target"],
                 scores=tuple(
-                    Scored(step=step, columns=(a, b), score=float(score), deviation=float(deviation))
-                    for step, a, b, score, deviation in body["scores"]
+                    Scored(step=step, columns=tuple(columns), score=float(score), deviation=float(deviation))
+                    for step, columns, score, deviation in body["scores"]
                 ),
             )
 
@@ -493,7 +493,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
                 "pools": {"type": "object", "additionalProperties": NUMBERS},
                 "inside": {"type": "object", "additionalProperties": NUMBERS},
                 "target": {"type": ["string", "null"]},
-                "scores": rows(text, text, text, number, number),
+                "scores": rows(text, TEXTS, number, number),
             }
         )
 
