@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .budget import Budget, Neighbours, check_budget
+from .budget import Budget, BudgetWord, Neighbours, check_granted
 from .errors import InvalidArgument, discreet
 from .fitting import LedgerLike, Terms
 from .ledger import opened
@@ -59,7 +59,7 @@ class Synthesizer:
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        budget: Budget | None = None,
+        budget: Budget | BudgetWord | None = None,
         target: str | None = None,
         columns: Sequence[str] | None = None,
         mechanism: MechanismName = "auto",
@@ -72,7 +72,7 @@ class Synthesizer:
         if isinstance(columns, str):
             raise InvalidArgument("columns", "a list of columns of the schema", got=columns)
         self.schema = declared if columns is None else declared.select(columns)
-        self.budget = check_budget(Budget(epsilon=epsilon, delta=delta) if budget is None else budget)
+        self.budget = check_granted(Budget(epsilon=epsilon, delta=delta) if budget is None else budget)
         self.mechanism, self.neighbours, self.entropy = mechanism, neighbours, entropy
         self.ledger, self.dataset = ledger, dataset
         self.recipe = SynthesisRecipe(schema=self.schema, target=target)
