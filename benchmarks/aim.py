@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
     """One fit."""
     import numpy as np
     import pandas as pd
-    from dpmm.models.aim import AIM  # type: ignore[import-not-found]  # of the other interpreter
+    from dpmm.models.aim import AIM  # of the other interpreter
 
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     codes = np.load(folder / "codes.npz")
