@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "sample",
         "Draw synthetic records from a published model into a .csv, .parquet or .arrow file.",
     ),
+    "export": ("export", "app", "Give what was published to databases and spreadsheets."),
     "ledger": (
         "ledger",
         "app",
