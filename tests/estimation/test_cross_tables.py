@@ -82,7 +82,7 @@ def test_what_is_drawn_loses_least(public: bool, weights: list[float]) -> None:
 
 @pytest.mark.parametrize("public", [False, True])
 def test_pairs_of_binary_columns_are_drawn_in_larger_tables(public: bool) -> None:
-    """By dense algebra: a tenth less variance than pairs and their margins, for six columns; none where they are wide."""
+    """By dense algebra: a tenth less variance than of pairs and their margins; none where columns are wide."""
     sizes = dict.fromkeys("abcdef", 2)
     wanted = list(itertools.combinations(sizes, 2))
 

@@ -263,7 +263,7 @@ class _Levels:
                 self._single_shares[names[0]] = self.counts[names] / self.total
         else:
             cells = [self._cells(names) for names in level]
-            law = _learnt(np.concatenate(_sampled([each.logs() for each in cells])), SWEEPS_ALL, None)
+            law = _learnt(np.concatenate(_sampled(cells)), SWEEPS_ALL, None)
             for names, each in zip(level, cells, strict=True):
                 self._finish(names, each, law)
         for names in level:
@@ -324,7 +324,7 @@ class _Levels:
 
     def _finish(self, names: Columns, cells: _Cells, law: FloatArray) -> None:
         """Posterior means, moved onto the tables of fewer columns."""
-        own = _learnt(_sampled([cells.logs()])[0], SWEEPS_ONE, law)
+        own = _learnt(_sampled([cells])[0], SWEEPS_ONE, law)
         mean, variance = cells.posterior(own)
         margins = self._margins(names)
         # The margins of larger tables, and of those with impossible cells, may contradict each other.
@@ -453,11 +453,12 @@ class _Cells:
     variance: float
     around: float
 
-    def logs(self, start: int = 0, end: int | None = None) -> FloatArray:
+    def logs(self, start: int = 0, end: int | None = None, step: int = 1) -> FloatArray:
         """Log-likelihood of each cell at each ratio: normal noise around a narrow normal law."""
-        mean = self.expected.ravel()[start:end, None] * RATIOS
+        part = slice(start, end, step)
+        mean = self.expected.ravel()[part, None] * RATIOS
         variance = self.variance + (WIDTH * mean) ** 2
-        return np.asarray(-0.5 * (self.values.ravel()[start:end, None] - mean) ** 2 / variance - 0.5 * np.log(variance))
+        return np.asarray(-0.5 * (self.values.ravel()[part, None] - mean) ** 2 / variance - 0.5 * np.log(variance))
 
     def posterior(self, law: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each count."""
@@ -478,10 +479,10 @@ class _Cells:
         return np.maximum(means.reshape(shape), floor), variances.reshape(shape)
 
 
-def _sampled(logs: Sequence[FloatArray]) -> list[FloatArray]:
-    """Every so many-th cell, so that there are not more than needed to learn a law."""
-    step = max(1, sum(len(each) for each in logs) // SAMPLED)
-    return [each[::step] for each in logs]
+def _sampled(tables: Sequence[_Cells]) -> list[FloatArray]:
+    """Log-likelihoods of every so many-th cell, so that there are not more than needed to learn a law."""
+    step = max(1, sum(each.expected.size for each in tables) // SAMPLED)
+    return [each.logs(step=step) for each in tables]
 
 
 def _shifted(logs: FloatArray) -> FloatArray:
