@@ -133,6 +133,7 @@ def plan(
     rows_per_person: int | None = None,
     repeats: int | None = None,
     alternatives: Sequence[MechanismName] | Literal["all"] = (),
+    for_analysis: Sequence[Sequence[str]] = (),
     ledger: LedgerLike | str | os.PathLike[str] | None = None,
     stand_in: bool = False,
     progress: Progress | None = None,
@@ -160,6 +161,8 @@ def plan(
         repeats: simulated releases of each table; by default 24 for a few small tables, fewer of large or of many.
         alternatives: rival mechanisms to compare with, or "all" that are registered; none by default: each is
             calibrated and simulated as the plan itself is.
+        for_analysis: columns that are to share a released table, as `BayesianNetwork` takes them: each gets a table of
+            its own where no other has them all.
         ledger: plan for a fit that this ledger pays; nothing is charged.
         stand_in: for the recipe of a model: run its fit on made-up public populations, which takes seconds the first
             time and is kept in the cache folder of the user; see `StandInLoss`.
@@ -169,6 +172,10 @@ def plan(
         raise InvalidArgument("progress", "called with the parts done and in all", got=type(progress).__name__)
     rivals = tuple(private_mechanisms()) if alternatives == "all" else tuple(alternatives)
     recipe: Any = tables if hasattr(tables, "follow") else tables_recipe(tables, schema, split)
+    if for_analysis:
+        if not hasattr(recipe, "for_analysis"):
+            raise InvalidArgument("for_analysis", "left out for this model", hint="Networks and tables take it.")
+        recipe = recipe.for_analysis(for_analysis)
     if stand_in and isinstance(recipe, TablesRecipe):
         raise InvalidArgument("stand_in", "left out for tables", hint="It shows what the fit of a model would lose.")
     counts = None if like is None else checked_counts(like).ravel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from .errors import InvalidArgument, discreet
 from .estimation import Method
 from .estimation.network_tables import NetworkTables
 from .fitting import Facts, LedgerLike, Terms, granted_budget
-from .fitting.design import Design, Later, Steps, Tabulated, designed, first_tables
+from .fitting.design import Design, Later, Steps, Tabulated, analysed, designed, first_tables
 from .ledger import opened
 from .mechanisms.base import noise_scale
 from .models.bayesian_network import BayesianNetworkModel, Graph, to_pgmpy
@@ -94,6 +94,10 @@ class NetworkRecipe:
         """One table a family, and those that make the estimate of all better."""
         return Tabulated(columns=tuple(check_names(names) for names in self.chosen.columns), schema=self.schema)
 
+    def for_analysis(self, columns: Sequence[Sequence[str]]) -> NetworkRecipe:
+        """The same with a table for each of these sets of columns, where no family has them all."""
+        return replace(self, wanted=(*self.wanted, *analysed(columns, self.schema)))
+
     def design(self, facts: Facts, terms: Terms) -> Design:
         """The tables, by default with more of the budget for those that need it."""
         split = self.shares(facts.size, terms.budget) if self.split == "auto" else self.split
@@ -112,19 +116,6 @@ class NetworkRecipe:
         schema, releases = yield from first_tables(design)
         assert schema is not None  # with edges where there were private quantiles
         return BayesianNetworkModel.from_releases(self.graph, schema, releases)
-
-
-def wanted_tables(for_analysis: Sequence[Sequence[str]], schema: Schema) -> tuple[tuple[str, ...], ...]:
-    """The columns of each analysis, in the order of the schema."""
-    if isinstance(for_analysis, str) or any(isinstance(names, str) for names in for_analysis):
-        raise InvalidArgument("for_analysis", "a list of lists of columns", got=for_analysis)
-    found = []
-    for names in for_analysis:
-        absent = [name for name in names if name not in schema]
-        if absent or not names:
-            raise InvalidArgument("for_analysis", "columns of the model", got=absent or list(names))
-        found.append(tuple(name for name in schema.names if name in names))
-    return tuple(found)
 
 
 class BayesianNetwork:
@@ -186,12 +177,10 @@ class BayesianNetwork:
         if isinstance(split, Mapping):
             raise InvalidArgument("split", "'auto', 'equal', 'cells' or one weight for each table", got="a mapping")
         together = estimate == "posterior-mean" and mechanism != "none"
-        wanted = wanted_tables(for_analysis, self.schema)
-        self.recipe: NetworkRecipe | SynthesisRecipe = NetworkRecipe(
-            graph=self._graph, schema=self.schema, split=split, together=together, wanted=wanted
-        )
+        recipe = NetworkRecipe(graph=self._graph, schema=self.schema, split=split, together=together)
+        self.recipe: NetworkRecipe | SynthesisRecipe = recipe.for_analysis(for_analysis)
         if self._learned:
-            if split != "auto" or wanted or not together or calibration != "exact":
+            if split != "auto" or for_analysis or not together or calibration != "exact":
                 settings = "without split, for_analysis, calibration and estimate, and with noise"
                 raise InvalidArgument("graph", settings, got=LEARN)
             self.recipe = SynthesisRecipe(schema=self.schema, raked=False)

@@ -18,7 +18,7 @@ from .errors import InvalidArgument, discreet
 from .estimation import Method, check_method
 from .estimation.cross_tables import Columns, check_wanted, least_variance_tables
 from .fitting import Facts, LedgerLike, Terms
-from .fitting.design import Design, Later, Recipe, Steps, Tabulated, designed, first_tables
+from .fitting.design import Design, Later, Recipe, Steps, Tabulated, analysed, designed, first_tables
 from .ledger import opened
 from .models.release import Release
 from .models.tables import TablesModel
@@ -46,6 +46,17 @@ class TablesRecipe:
     tables: Tabulated
     split: Split = "equal"
     what: str = "tables"
+
+    def for_analysis(self, columns: Sequence[Sequence[str]]) -> TablesRecipe:
+        """The same with a table for each of these sets of columns, where no table has them all."""
+        schema = self.tables.schema
+        if schema is None and columns:
+            raise InvalidArgument("for_analysis", "left out for tables without a schema")
+        tables = list(self.tables.columns)
+        for names in analysed(columns, schema) if schema is not None else ():
+            if not any(set(names) <= set(table) for table in tables):
+                tables.append(names)
+        return replace(self, tables=replace(self.tables, columns=tuple(tables))) if columns else self
 
     def design(self, facts: Facts, terms: Terms) -> Design:
         """The tables, with the stated split."""

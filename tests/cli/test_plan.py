@@ -37,6 +37,16 @@ def test_the_text_names_every_table(work, simplexdp):
     assert "other mechanisms" not in alone.out
 
 
+def test_a_table_for_an_analysis_is_planned(work, simplexdp):
+    asked = ("plan", "--schema", "schema.yaml", *BUDGET, "--total", 1500, "--for-analysis", "ill,age", "--json")
+    for what in (("--graph", "smoker->ill,age->region"), ("--columns", "ill,smoker")):
+        ran = simplexdp(*asked, *what)
+        assert ran.code == 0, ran.err
+        tables = [set(table["columns"]) for table in ran.data["tables"]]
+        assert {"ill", "age"} in tables
+    assert "--graph" in simplexdp(*asked, "--target", "ill").err
+
+
 @pytest.mark.slow
 def test_a_goal_finds_epsilon_and_records(work, simplexdp):
     settings = ("plan", "--cells", 20, "--epsilon", 1, "--delta", 1e-5, "--total", 200)

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from simplexdp import BayesianNetwork, Budget, Numeric, Schema, release, release_distribution
+from simplexdp import BayesianNetwork, Budget, Numeric, Schema, plan, release, release_distribution
 from simplexdp.errors import Infeasible, InvalidArgument
 from simplexdp.estimation import NoisyCounts
 from simplexdp.estimation.posterior import EFFECT_GRID, FLAT, SINGLE_COLUMN, PooledPosteriors, _cost
 from simplexdp.models.regression import combine
-from simplexdp.naive_bayes import fit_naive_bayes
+from simplexdp.naive_bayes import NaiveBayesRecipe, fit_naive_bayes
 
 SCHEMA = Schema.of(age=Numeric([0, 18, 30, 45, 65, 120]), smoker=["no", "yes"], ill=["no", "yes"], sex=["f", "m"])
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -467,6 +467,22 @@ def test_a_table_for_an_analysis_is_bought() -> None:
     assert answer.ground == "released"
     with pytest.raises(InvalidArgument, match="columns of the model"):
         BayesianNetwork({"ill": ["smoker"]}, SCHEMA, for_analysis=[("ill", "agee")])
+
+
+def test_what_is_planned_for_an_analysis_is_what_a_fit_buys() -> None:
+    graph, wanted = {"ill": ["smoker"], "sex": ["age"]}, [("ill", "age", "smoker"), ("sex", "age")]
+    fitted = BayesianNetwork(graph, SCHEMA, budget=BUDGET, for_analysis=wanted, entropy=1)
+    planned = plan(BayesianNetwork(graph, SCHEMA, budget=BUDGET).recipe, budget=BUDGET, for_analysis=wanted, total=4000)
+    bought = [release.columns for release in fitted.fit(ROWS).model.releases]
+    assert [table.columns for table in planned.tables] == bought
+    assert ("age", "smoker", "ill") in bought
+    assert bought.count(("age", "sex")) == 1  # a family has it already
+    tables = plan([["ill"], ["age", "sex"]], schema=SCHEMA, budget=BUDGET, for_analysis=[["sex", "ill"], ["sex"]])
+    assert [table.columns for table in tables.tables] == [("ill",), ("age", "sex"), ("ill", "sex")]
+    with pytest.raises(InvalidArgument, match="for_analysis"):
+        plan([2, 3], budget=BUDGET, for_analysis=[["a"]])
+    with pytest.raises(InvalidArgument, match="for_analysis"):
+        plan(NaiveBayesRecipe.of(SCHEMA, "ill"), budget=BUDGET, for_analysis=[["age", "sex"]])
 
 
 def test_impossible_cells_have_no_mass_in_answers_and_records() -> None:

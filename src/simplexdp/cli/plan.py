@@ -68,12 +68,19 @@ def asked(
     merge_bins: Annotated[
         bool, typer.Option(help="With --target: merge bins that the noise would hide, as fit does.")
     ] = True,
+    for_analysis: Annotated[
+        list[str] | None,
+        typer.Option(help="With --graph or --columns: columns a,b,c that are to share a released table; repeatable."),
+    ] = None,
 ) -> Asked:
     """What is planned: one of tables, naive Bayes, a network or a model of a registered kind."""
     given = [bool(cells), bool(columns), target is not None, graph is not None, model is not None]
     if sum(given) != 1:
         raise InvalidArgument("--cells, --columns, --target, --graph or --model", "given, one of them")
     rule = None if split is None else split_from(split)
+    if for_analysis and not (graph or columns):
+        raise InvalidArgument("--for-analysis", "given with --graph or --columns")
+    wanted = [names_from("--for-analysis", names) for names in for_analysis or ()]
     if cells:
         return lambda _: tables_recipe(list(cells), None, rule or "equal")
     if schema is None:
@@ -81,7 +88,7 @@ def asked(
     declared = Schema.read(schema)
     if columns:
         tables = [tuple(names_from("--columns", names)) for names in columns]
-        return lambda _: tables_recipe(tables, declared, rule or "equal")
+        return lambda _: tables_recipe(tables, declared, rule or "equal").for_analysis(wanted)
     if target is not None:
         return lambda _: NaiveBayesRecipe.of(declared, target, split=rule or "auto", merge_bins=merge_bins)
     if model == SynthesisModel.kind:
@@ -97,7 +104,7 @@ def asked(
 
     def network(settings: dict[str, Any]) -> Any:
         chosen = {name: settings[name] for name in ("mechanism", "estimate")}
-        return BayesianNetwork(parents, declared, split=rule or "auto", **chosen).recipe
+        return BayesianNetwork(parents, declared, split=rule or "auto", for_analysis=wanted, **chosen).recipe
 
     return network
 

@@ -64,6 +64,19 @@ class Tabulated:
         return self.schema.select(dict.fromkeys(name for names in self.columns for name in names))
 
 
+def analysed(for_analysis: Sequence[Sequence[str]], schema: Schema) -> tuple[tuple[str, ...], ...]:
+    """The columns of each analysis, in the order of the schema."""
+    if isinstance(for_analysis, str) or any(isinstance(names, str) for names in for_analysis):
+        raise InvalidArgument("for_analysis", "a list of lists of columns", got=for_analysis)
+    found = []
+    for names in for_analysis:
+        absent = [name for name in names if name not in schema]
+        if absent or not names:
+            raise InvalidArgument("for_analysis", "columns of the model", got=absent or list(names))
+        found.append(tuple(name for name in schema.names if name in names))
+    return tuple(found)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Round:
     """One step after the fixed tables. Which tables, or at which parameters, is chosen from releases, within maxima.
