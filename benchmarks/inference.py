@@ -1,6 +1,6 @@
 """How often intervals of answers hold the truth: networks, naive Bayes and single tables, about records and population.
 
-    python -m benchmarks inference [--quick] [--runs N] [--every N] [--sets Adult,Bank]
+    python -m benchmarks inference [--quick] [--runs N] [--every N] [--sets Adult,Bank] [--regressions | --large]
 
 The file is the population; records are drawn from it with replacement. Every question lies inside a released table.
 Wanted: 94 to 97 % on average, at least 92 % in each group of 2,000 intervals or more, and on average at most 0.9 of
@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from reproduction.datasets import load
 from simplexdp import BayesianNetwork, Budget, CellNumbers, Schema, release_distribution
 from simplexdp.errors import SimplexDPError
+from simplexdp.estimation import NoisyCounts
+from simplexdp.estimation.posterior import PooledPosteriors
 from simplexdp.models import Model
 from simplexdp.naive_bayes import fit_naive_bayes
 
@@ -39,6 +41,7 @@ NODES = 8
 LEAST = 2000
 """Intervals of a group that is judged by itself."""
 Codes = dict[str, NDArray[np.int64]]
+Tables = dict[tuple[str, ...], NoisyCounts]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,6 +205,29 @@ def _naive(
     return np.asarray(found).ravel()
 
 
+def large() -> None:
+    """Seconds of a processor for the posterior of a table of three columns, over those of one dense 1,000² inverse."""
+    rng = np.random.default_rng(1)
+    yard = rng.normal(size=(1000, 1000)) + 100 * np.eye(1000)
+    began = time.process_time()
+    np.linalg.inv(yard)
+    unit = time.process_time() - began
+    print(f"{'cells':>8} {'tables':>28} {'seconds':>8} {'over an inverse of 1,000 cells':>32}")
+    for size in (10, 15, 22):
+        counts = rng.multinomial(100_000, rng.dirichlet(np.full(size**3, 0.3))).reshape(size, size, size)
+        one: Tables = {("a", "b", "c"): _noisy(counts, rng)}
+        pairs: Tables = {("a", "b"): _noisy(counts.sum(axis=2), rng), ("b", "c"): _noisy(counts.sum(axis=0), rng)}
+        for told, tables in (("alone", one), ("with tables of two columns", one | pairs)):
+            began = time.process_time()
+            _ = PooledPosteriors(tables).posterior(("a", "b", "c"), "population").variance
+            took = time.process_time() - began
+            print(f"{size**3:>8,} {told:>28} {took:>8.2f} {took / unit:>32.1f}")
+
+
+def _noisy(counts: NDArray[Any], rng: np.random.Generator) -> NoisyCounts:
+    return NoisyCounts(values=np.rint(counts + rng.normal(0, 3, counts.shape)), variance=9.0, total=100_000.0)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Print the coverage of each group."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks inference", description=__doc__)
@@ -209,9 +235,19 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=2, help="of each case")
     parser.add_argument("--every", type=int, default=1, help="one case in so many, to save time")
     parser.add_argument("--sets", default=",".join((*TUNED, *FRESH)))
+    parser.add_argument("--regressions", action="store_true", help="coefficients of logistic regressions instead")
+    parser.add_argument("--large", action="store_true", help="seconds for tables of up to 10,648 cells instead")
     options = parser.parse_args(argv)
     sets = ["Adult", "Shopper"] if options.quick else options.sets.split(",")
     warnings.simplefilter("ignore")
+    if options.large:
+        large()
+        return
+    if options.regressions:
+        from . import regressions
+
+        regressions.run(sets, options.runs, 7 if options.quick else options.every)
+        return
     for names in ([n for n in sets if n in TUNED], [n for n in sets if n not in TUNED]):
         if not names:
             continue

@@ -19,13 +19,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import InvalidArgument
-from ..lazy import sparse, special
+from ..lazy import linalg, sparse, special
 from .network_tables import OverlappingTables
 from .one_table import estimate
 from .values import FloatArray, NoisyCounts
@@ -43,6 +43,8 @@ FREEDOM = 1.0
 """Degrees of freedom of the law of single effects: in real tables some are far larger than the others."""
 EM_STEPS = 20
 """Of expectation-maximisation for how wide the law of each effect is: more change nothing that matters."""
+HARDLY = 1e-4
+"""Strengths of less evidence than this are left out when the counts are looked at again."""
 FLAT = 10.0
 """Noise of the total in units of the trace: the evidence says nothing about it, it is conditioned on instead."""
 MOST_DRAWN_TOGETHER = 2000
@@ -68,7 +70,7 @@ class Normal:
         """Of each count."""
         found = np.zeros(self.mean.size)
         for diagonal, columns, core in self.parts:
-            found += diagonal + np.asarray(columns.multiply(columns @ core).sum(axis=1)).ravel()
+            found += diagonal + _quadratic(columns, core)
         return np.maximum(found, 0.0)
 
     def times(self, vectors: Any) -> FloatArray:
@@ -208,13 +210,14 @@ class PooledPosteriors:
         m = total * np.maximum(m, 1e-6)
         scale = m**EFFECT_POWER * math.sqrt((m @ m) / (m**EFFECT_POWER @ m**EFFECT_POWER))
         several = len(columns) > 1
-        own, grid = (scale**2, EFFECT_GRID) if several else (m**2, (SINGLE_COLUMN,))
+        own = scale**2 if several else m**2
+        grid: tuple[float, ...] = EFFECT_GRID if several else (SINGLE_COLUMN,)
         prior = self._prior(columns, m, scale)
         sampled, passes = m, 2  # the sampling variance is that of the counts, which are taken for independent first
         if several and prior[0].shape[1] > FEW_PARAMETERS:
             sampled, passes = total * estimate(self.known.marginal(columns)).probabilities.ravel(), 1
             grid = (self._moment(columns, scale, sampled),)
-        for _ in range(passes):
+        for left in reversed(range(passes)):
             problem = _Problem.of(self, columns, values, m, prior, sampled)
             widths = [self._widths(columns, values - m, a * a * own, sampled) if several else 1.0 for a in grid]
             laws = [problem.given(a * a * own * w) for a, w in zip(grid, widths, strict=True)]
@@ -222,6 +225,8 @@ class PooledPosteriors:
             mean = sum(w * law.means["records"] for w, law in zip(weights, laws, strict=True))
             sampled = np.maximum(mean, 0.1 * np.sqrt(m))
             sampled = sampled * (total / sampled.sum())
+            if left:
+                grid = tuple(a for a, weight in zip(grid, weights, strict=True) if weight > HARDLY)
         found = sum(p * a * a * w for p, a, w in zip(weights, grid, widths, strict=True)) * np.ones(m.size)
         turned = np.argsort(columns)
         self._strengths[tuple(sorted(columns))] = found.reshape(self.shape(columns)).transpose(turned).ravel()
@@ -351,19 +356,23 @@ class _Problem:
         weights = self.prior + self.sampling + self.noise
         b = self.columns
         gram = (b.T @ sparse.diags_array(1 / whole) @ b).toarray()
-        system = np.eye(weights.size) + weights[:, None] * gram
-        _, log_det = np.linalg.slogdet(system)
-        q = np.linalg.solve(system, np.diag(weights))
+        factors = linalg.lu_factor(np.eye(weights.size) + weights[:, None] * gram, overwrite_a=True, check_finite=False)
+        log_det = float(np.log(np.abs(np.diag(factors[0]))).sum())
+        q = linalg.lu_solve(factors, np.diag(weights), overwrite_b=True, check_finite=False)
         q = (q + q.T) / 2
         solved = self.excess / whole
         solved = solved - (b @ (q @ (b.T @ solved))) / whole
-        evidence = -0.5 * float(self.excess @ solved) - 0.5 * (float(np.log(whole).sum()) + float(log_det))
+        evidence = -0.5 * float(self.excess @ solved) - 0.5 * (float(np.log(whole).sum()) + log_det)
         means: dict[About, FloatArray] = {}
         parts: dict[About, tuple[tuple[FloatArray, Any, FloatArray], ...]] = {}
         for about in ("population", "records"):
             e, v = law_diagonal[about], law_core[about]
             gained = e * solved + b @ (v * (b.T @ solved))
-            structured = _posterior(e, v, whole, gram, q, b)
+            # With whole⁻¹ = D − D B q Bᵀ D and law = diag(e) + B diag(v) Bᵀ, where v is 0 or the weight in `whole`:
+            # law − law whole⁻¹ law = diag(e (1 − s)) + M q Mᵀ with s = e D and M = B [v ≠ 0] − diag(s) B.
+            share = e / whole
+            kept = sparse.csr_array(b @ sparse.diags_array((v != 0).astype(float)) - sparse.diags_array(share) @ b)
+            structured = (e * (1 - share), kept, q)
             means[about], parts[about] = self._at_total(self.centre + gained, structured)
         return _Law(evidence=evidence, means=means, parts=parts)
 
@@ -380,17 +389,17 @@ class _Problem:
         return mean, (part, _rank_one(along, -1 / whole))
 
 
-def _posterior(
-    e: FloatArray, v: FloatArray, whole: FloatArray, gram: FloatArray, q: FloatArray, b: Any
-) -> tuple[FloatArray, Any, FloatArray]:
-    """law − law whole⁻¹ law for law = diag(e) + B diag(v) Bᵀ, over the columns [B, diag(e/whole) B]."""
-    share = e / whole
-    gv = gram * v[None]
-    upper = np.diag(v) - v[:, None] * gv + v[:, None] * (gram @ q @ gv)
-    cross = -np.diag(v) + q @ gv
-    core = np.block([[upper, cross.T], [cross, q]])
-    scaled = sparse.diags_array(share) @ b
-    return e * (1 - share), sparse.hstack([b, scaled], format="csr"), core
+def _quadratic(rows: Any, core: FloatArray) -> FloatArray:
+    """x core xᵀ for each of these sparse rows, entry by entry: each has few."""
+    rows = sparse.csr_array(rows)
+    number = np.diff(rows.indptr)
+    places = np.minimum(rows.indptr[:-1, None] + np.arange(number.max(initial=0)), max(rows.nnz - 1, 0))
+    there = np.arange(places.shape[1]) < number[:, None]
+    values, at = np.where(there, rows.data[places], 0.0), rows.indices[places]
+    found = np.zeros(rows.shape[0])
+    for i, j in product(range(places.shape[1]), repeat=2):
+        found += values[:, i] * values[:, j] * core[at[:, i], at[:, j]]
+    return found
 
 
 def _cost(widths: FloatArray | float) -> float:
