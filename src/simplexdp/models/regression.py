@@ -70,11 +70,15 @@ def regression(
     law = (evidence.pooled.noise if how.kind == "frequentist" else evidence.pooled.posterior)(columns, how.about)
     mean = _mean(kind)
     total = max(float(np.clip(law.mean, 0, None).sum()), 1.0)
-    start, information = fitted(cells, np.clip(law.mean, 0, None), kind)
-    scores = cells.x * (cells.y - mean(cells.x @ start))[:, None]
+    test = ScoreTest.of(cells, law, kind, total, how.quantile)
+    # Positive counts always have a fit, but cutting off what is negative moves it: it is where the search begins.
+    start = test.best(fitted(cells, np.clip(law.mean, 0, None), kind)[0])
+    weights = np.clip(law.mean, 0, None) * cells.used
+    information = (cells.x * (weights * _slope(kind, cells.x @ start))[:, None]).T @ cells.x
+    information += RIDGE * total * np.diag(test.scale**2)
+    scores = cells.x * ((cells.y - mean(cells.x @ start)) * cells.used)[:, None]
     bread = np.linalg.inv(information)
     error = np.sqrt(np.maximum(np.diag(bread @ law.of(scores) @ bread), 0.0))
-    test = ScoreTest.of(cells, law, kind, total, how.quantile)
     ends = [test.interval(j, start, max(float(error[j]), 1e-9)) for j in range(start.size)]
     outcome_name = columns[-1]
     return Answer(
@@ -217,8 +221,21 @@ class ScoreTest:
         v, u = self.covered(s), s.T @ self.counts
         return float(u @ np.linalg.solve(v + 1e-9 * (v.trace() + 1e-300) * np.eye(u.size), u))
 
+    def best(self, start: FloatArray) -> FloatArray:
+        """The coefficients that the counts contradict least: where the score is 0, if that is anywhere."""
+        found = optimize.minimize(
+            lambda beta: self.statistic(beta / self.scale) + RIDGE * float(np.mean(np.square(beta))),
+            start * self.scale,
+            method="BFGS",
+            options={"maxiter": 200},
+        )
+        made = np.asarray(found.x) / self.scale
+        return made if self.statistic(made) < self.statistic(start) else start
+
     def interval(self, j: int, start: FloatArray, error: float) -> tuple[float, float]:
-        """All values of one coefficient that the test does not reject, the others free."""
+        """All values of one coefficient that the test does not reject, others free; everything if it rejects all."""
+        if self.statistic(start) > self.quantile**2:
+            return -math.inf, math.inf
         others = np.array([i for i in range(start.size) if i != j], dtype=np.intp)
 
         def profile(value: float, rest: FloatArray) -> tuple[float, FloatArray]:
