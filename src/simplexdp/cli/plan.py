@@ -78,9 +78,9 @@ def asked(
     if sum(given) != 1:
         raise InvalidArgument("--cells, --columns, --target, --graph or --model", "given, one of them")
     rule = None if split is None else split_from(split)
-    if for_analysis and not (graph or columns):
-        raise InvalidArgument("--for-analysis", "given with --graph or --columns")
-    wanted = [names_from("--for-analysis", names) for names in for_analysis or ()]
+    if for_analysis and (graph or LEARN) == LEARN and not columns:
+        raise InvalidArgument("--for-analysis", "given with the --graph of a network, or with --columns")
+    analyses = [names_from("--for-analysis", names) for names in for_analysis or ()]
     if cells:
         return lambda _: tables_recipe(list(cells), None, rule or "equal")
     if schema is None:
@@ -88,7 +88,7 @@ def asked(
     declared = Schema.read(schema)
     if columns:
         tables = [tuple(names_from("--columns", names)) for names in columns]
-        return lambda _: tables_recipe(tables, declared, rule or "equal").for_analysis(wanted)
+        return lambda _: tables_recipe(tables, declared, rule or "equal").for_analysis(analyses)
     if target is not None:
         return lambda _: NaiveBayesRecipe.of(declared, target, split=rule or "auto", merge_bins=merge_bins)
     if model == SynthesisModel.kind:
@@ -104,7 +104,7 @@ def asked(
 
     def network(settings: dict[str, Any]) -> Any:
         chosen = {name: settings[name] for name in ("mechanism", "estimate")}
-        return BayesianNetwork(parents, declared, split=rule or "auto", for_analysis=wanted, **chosen).recipe
+        return BayesianNetwork(parents, declared, split=rule or "auto", for_analysis=analyses, **chosen).recipe
 
     return network
 

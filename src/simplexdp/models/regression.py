@@ -223,12 +223,11 @@ class ScoreTest:
 
     def best(self, start: FloatArray) -> FloatArray:
         """The coefficients that the counts contradict least: where the score is 0, if that is anywhere."""
-        found = optimize.minimize(
-            lambda beta: self.statistic(beta / self.scale) + RIDGE * float(np.mean(np.square(beta))),
-            start * self.scale,
-            method="BFGS",
-            options={"maxiter": 200},
-        )
+
+        def at(beta: FloatArray) -> float:
+            return self.statistic(beta / self.scale) + RIDGE * float(np.mean(np.square(beta)))
+
+        found = optimize.minimize(at, start * self.scale, method="BFGS", options={"maxiter": 200})
         made = np.asarray(found.x) / self.scale
         return made if self.statistic(made) < self.statistic(start) else start
 
