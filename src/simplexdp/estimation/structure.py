@@ -13,8 +13,6 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import xlogy
-from scipy.stats import poisson
 
 from .values import FloatArray
 
@@ -125,6 +123,8 @@ def _by_chance(expected: FloatArray, clip: float) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _chance_grid(clip: float) -> FloatArray:
+    from scipy.stats import poisson
+
     k = np.arange(_MOST)
     found = [0.0]
     for mean in _GRID[1:]:
@@ -249,6 +249,8 @@ def beyond_the_forest(families: Sequence[Family], scores: Mapping[tuple[int, ...
 
 def shared_entropy(pairs: Mapping[Pair, FloatArray], columns: int) -> FloatArray:
     """Mutual information over the smaller entropy, for all pairs."""
+    from scipy.special import xlogy
+
     found = np.zeros((columns, columns))
     for (a, b), joint in pairs.items():
         rows, cols = joint.sum(axis=1), joint.sum(axis=0)

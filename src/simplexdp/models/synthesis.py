@@ -30,7 +30,7 @@ from .model import Model, ModelOfReleases, Predictor, check_codes, distinct_rows
 from .query import Evidence
 from .records import IntArray, RowDraws, check_cells, draw_given, possible_records, possible_shares
 from .release import FloatArray, Release
-from .sections import Bars, Section, Table, View
+from .sections import Bars, Diagram, Section, Table, View, conditional_section
 
 SPARE, LEAST_SPARE = 4, 4096
 """Records of the network for each that is kept by its weight, and the fewest that are drawn."""
@@ -150,7 +150,11 @@ class SynthesisModel(ModelOfReleases, Predictor):
 
     def sections(self, view: View) -> list[Section]:
         """The learned structure, what was bought, how well the model agrees with it, and what it cannot know."""
+        if view.column is not None:
+            above = self.graph.parents(view.column)
+            return [conditional_section(view.column, above, self.tables[view.column], self.coarse, view.most)]
         rows = [[node, ", ".join(above) or "–", f"{self.tables[node].size:,}"] for node, above in self.families]
+        graph = Diagram(nodes=list(self.graph.nodes), edges=list(self.graph.edges), title="The learned graph")
         found = [
             Section(
                 heading=f"{len(rows)} columns, {len(self.graph.edges)} edges, {len(self.factors)} raked pairs",
@@ -158,6 +162,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
                     "The structure was chosen by releases. An arrow says what was measured together, not what causes."
                 ],
                 table=Table(columns=["column", "parents", "cells"], rows=rows[: view.most]),
+                figures=[(graph, "The learned graph: arrows go from parents to children")],
             )
         ]
         if self.factors:
@@ -168,7 +173,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
             bars = Bars(
                 labels=list(strongest), values=list(strongest.values()), title="Raked pairs", unit="mean |ln ψ|"
             )
-            found[0] = replace(found[0], figures=[(bars, "How far each raked pair was moved")])
+            found[0] = replace(found[0], figures=[*found[0].figures, (bars, "How far each raked pair was moved")])
         agreement = self.agreement()
         found.append(
             Section(
