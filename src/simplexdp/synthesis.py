@@ -74,7 +74,7 @@ POOLED = 40
 """Columns of more cells are pooled to as many before they are crossed with others."""
 LEAST_STEP = 0.02
 """A step whose share would be below is left out."""
-TRIPLES_BELOW, MOST_TRIPLES = 0.003, 1 << 24
+TRIPLES_BELOW, MOST_TRIPLES = 0.012, 1 << 24
 """Below this ratio of `Shares.at` the forest is followed by scores of triples too, of at most so many cells."""
 SIMULATED = 400_000
 """The most records of the model that expected counts are read off."""
