@@ -354,6 +354,26 @@ def test_a_record_moves_scores_by_no_more_than_the_bound(
     assert int(((two - one) ** 2).sum()) <= bound**2
 
 
+@given(count=st.integers(0, 3_000_000), mean=st.floats(1e-3, 3e6), clip=st.floats(0.1, 2))
+@settings(max_examples=100, deadline=None)
+def test_scores_of_large_counts_are_near_the_integral_and_move_by_one_slope(
+    count: int, mean: float, clip: float
+) -> None:
+    """Within 2e-4 of a nat a record of ∫ clip(ln(x/m)), and wherever a count is, one more moves it by one slope."""
+    bound = 1 << 20
+    vector, at = NoisySum(sigma=1.0, bound=bound, kind="vector"), Expected(cells=(np.array([mean]),), clip=clip)
+    (one,), (two,) = (deviation_scores(at, [np.array([each])], [vector])[0] for each in (count, count + 1))
+    assert abs(int(two) - int(one)) <= bound
+
+    def integral(x: float) -> float:
+        low, high = mean * math.exp(-clip), mean * math.exp(clip)
+        inside = min(max(x, low), high)
+        middle = inside * (math.log(inside / mean) - 1) - low * (-clip - 1) if x > low else 0.0
+        return -clip * min(x, low) + middle + clip * max(x - high, 0.0)
+
+    assert int(one) * at.unit(bound) == pytest.approx(integral(count), abs=2e-4 * count + 3)
+
+
 def test_a_kernel_without_the_bound_would_be_seen() -> None:
     """The same test on scores that are too steep fails: it can."""
     vector, at = NoisySum(sigma=3.0, bound=10, kind="vector"), Expected(cells=(np.ones(2),) * 4, clip=1.0)

@@ -129,20 +129,42 @@ def deviation_scores(at: Expected, tables: Sequence[IntArray], sums: Sequence[No
 
 
 def _score(counts: IntArray, expected: FloatArray, clip: float, steps: int) -> int:
-    """Σ over cells of the slopes from 0 to the count, in blocks: memory does not grow with the records."""
-    ends = np.cumsum(counts.ravel())
-    starts, m = ends - counts.ravel(), np.asarray(expected, dtype=np.float64).ravel()
+    """Σ over cells of the slopes from 0 to the count, which is one number in each block of `_KNOTS`.
+
+    The work does not grow with the records, and neither does the memory.
+    """
+    x, m = counts.ravel(), np.asarray(expected, dtype=np.float64).ravel()
+    there = np.flatnonzero(x > 0)
+    x, m = x[there], m[there]
     log = np.where(m == 0, -np.inf, np.nan)
     np.log(m, out=log, where=m > 0)
+    blocks = np.searchsorted(_KNOTS, x, side="left")
     total = 0
-    for first in range(0, int(ends[-1]), BLOCK_CELLS):
-        places = np.arange(first, min(first + BLOCK_CELLS, int(ends[-1])))
-        cell = np.searchsorted(ends, places, side="right")
-        slopes = np.log(places - starts[cell] + 0.5) - log[cell]
+    at_once = max(1, BLOCK_CELLS // int(blocks.max(initial=1)))
+    for first in range(0, len(x), at_once):
+        cut = slice(first, first + at_once)
+        cell = np.repeat(np.arange(len(x[cut])), blocks[cut])
+        block = np.arange(len(cell)) - np.repeat(np.cumsum(blocks[cut]) - blocks[cut], blocks[cut])
+        slopes = _MIDDLES[block] - log[cut][cell]
         whole = np.rint(np.clip(slopes, -clip, clip) * (steps / clip))
         whole[~(np.abs(whole) <= steps)] = 0  # what is not a number too
-        total += int(whole.sum())
+        records = np.minimum(_KNOTS[block + 1], x[cut][cell]) - _KNOTS[block]
+        total += int((whole.astype(np.int64) * records).sum())
     return total
+
+
+def _knots() -> IntArray:
+    """0, 1, …, 128, and from there on blocks of about a 64th."""
+    found = [0]
+    while found[-1] < 1 << 42:
+        found.append(found[-1] + max(1, found[-1] >> 6))
+    return np.array(found, dtype=np.int64)
+
+
+_KNOTS = _knots()
+"""Where the slope of a score may change: each count below 128, and then less often."""
+_MIDDLES = np.log((_KNOTS[:-1] + _KNOTS[1:]) / 2)
+"""ln of the middle of each block; of a single k that is ln(k + ½)."""
 
 
 KERNELS: dict[str, Kernel] = {
