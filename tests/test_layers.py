@@ -17,7 +17,7 @@ ROOT = Path(simplexdp.__file__).parent
 # Each layer may import the layers before it; accounting and sampling do not know each other.
 LAYERS: list[set[str]] = [
     {"errors", "lazy", "numerics", "_version", "labelled", "shown"},
-    {"budget", "schema"},
+    {"budget", "cores", "schema"},
     {"accounting", "sampling"},
     {"noisy"},
     {"mechanisms"},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...errors import SourceError
 from ...lazy import pa, pq
 from ...schema import Schema
 from ...schema.text import TextFile
-from .source import Part, Request, Source, engine_errors
+from .source import Part, Piece, Request, Source, engine_errors
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -25,6 +26,8 @@ _FORMATS = {
     ".ndjson": "json",
 }
 _PACKED = (".gz", ".zst", ".bz2")
+_GROUP_CELLS = 1 << 26
+"""Values of a row group, above which it is not one thread's: its cell numbers may be held at once. Not tuned."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +123,11 @@ def column_names(files: Files) -> list[str]:
 
 
 def _parts(paths: list[str], forms: list[str], layout: TextFile, request: Request) -> Generator[Part, None, None]:
+    spread = request.threads > 1 and _groups(paths, forms) >= request.threads
     for path, form in zip(paths, forms, strict=True):
         if form == "parquet":
             with _open_parquet(path, request) as file:
-                yield _parquet_part(path, file, request)
+                yield _parquet_part(path, file, request, spread=spread)
             continue
         from .text import open_text  # Parquet files do not need DuckDB
 
@@ -142,18 +146,44 @@ def _open_parquet(path: str, request: Request) -> Any:
         strings = [name for name in request.names if name in kinds and _is_text(kinds[name])]
         if not strings:
             return file
+        metadata = file.metadata
         file.close()
-        return pq.ParquetFile(path, read_dictionary=strings)
+        return pq.ParquetFile(path, read_dictionary=strings, metadata=metadata)
 
 
-def _parquet_part(path: str, file: Any, request: Request) -> Part:
+def _parquet_part(path: str, file: Any, request: Request, *, spread: bool) -> Part:
     schema = file.schema_arrow
     wanted = set(request.names)
     present = [field.name for field in schema if field.name in wanted]
     if len(present) < len(wanted):
         return Part(label=path, schema=schema, batches=iter(()))  # the encoder names what is missing
     narrow = pa.schema([schema.field(index) for index, name in enumerate(schema.names) if name in wanted])
-    return Part(label=path, schema=narrow, batches=file.iter_batches(batch_size=request.rows, columns=present))
+    metadata = file.metadata
+    groups = range(metadata.num_row_groups)
+    longest = max((metadata.row_group(group).num_rows for group in groups), default=0)
+    batches: Iterator[Any]
+    if spread and longest * len(present) <= _GROUP_CELLS:
+        texts = [field.name for field in narrow if pa.types.is_dictionary(field.type)]
+
+        def read(group: int) -> Iterator[Any]:
+            """A row group, by a reader of its own."""
+            with pq.ParquetFile(path, read_dictionary=texts, metadata=metadata) as own:
+                yield from own.iter_batches(request.rows, row_groups=[group], columns=present, use_threads=False)
+
+        batches = (Piece(read=partial(read, group)) for group in groups)
+    else:
+        batches = file.iter_batches(batch_size=request.rows, columns=present, use_threads=request.threads > 1)
+    return Part(label=path, schema=narrow, batches=batches)
+
+
+def _groups(paths: list[str], forms: list[str]) -> int:
+    """Row groups of Parquet files, which are read apart."""
+    total = 0
+    for path, form in zip(paths, forms, strict=True):
+        if form == "parquet":
+            with engine_errors(f"{path} is not a readable Parquet file", "It may be damaged or truncated."):
+                total += pq.read_metadata(path).num_row_groups
+    return total
 
 
 def _rows(paths: list[str]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ...lazy import datasets, fs, pa
 from .encode import ColumnSpec
 from .files import real_file
 from .kernel import Block
-from .source import OBJECTS, Columns, MixedBatch, Part, Request, Source, engine_errors
+from .source import OBJECTS, Columns, MixedBatch, Part, Piece, Request, Source, engine_errors
 
 if TYPE_CHECKING:
     from ...schema import Schema
@@ -52,7 +53,8 @@ def is_dataset(source: Any, *, of_files: bool = False) -> bool:
 def open_dataset(dataset: Any, request: Request) -> Source:
     """A pyarrow dataset; only the columns that are needed are read."""
     _check_files(dataset, request.names)
-    scanner = dataset.scanner(columns=_present(dataset.schema, request), batch_size=request.rows)
+    names = _present(dataset.schema, request)
+    scanner = dataset.scanner(columns=names, batch_size=request.rows, use_threads=request.threads > 1)
     return open_reader(scanner.to_reader(), "the Arrow dataset")
 
 
@@ -216,16 +218,26 @@ def open_frame(frame: Any, request: Request) -> Source:
     """A pandas DataFrame."""
     names = [str(name) for name in frame.columns]
     schema = Columns(tuple(names), (OBJECTS,) * len(names))  # types come with the batches; the names can be checked now
-    return Source(parts=iter([Part(label=_PANDAS, schema=schema, batches=batches_of(frame, request))]), rows=len(frame))
+    return Source(parts=iter([Part(label=_PANDAS, schema=schema, batches=pieces_of(frame, request))]), rows=len(frame))
 
 
 def batches_of(frame: Any, request: Request) -> Iterator[MixedBatch]:
     """The wanted columns of a DataFrame that are there, some rows at a time."""
+    for piece in pieces_of(frame, request):
+        yield from piece.read()
+
+
+def pieces_of(frame: Any, request: Request) -> Iterator[Piece]:
+    """The same as pieces, so that any thread makes Arrow arrays of them."""
     names = [name for name in request.names if list(frame.columns).count(name) == 1]
     columns = [frame[name] for name in names]
-    for start in range(0, len(frame), request.rows):
+
+    def read(start: int) -> Iterator[MixedBatch]:
         parts = [column.iloc[start : start + request.rows] for column in columns]
         yield MixedBatch(names, [pandas_column(name, part) for name, part in zip(names, parts, strict=True)])
+
+    for start in range(0, len(frame), request.rows):
+        yield Piece(read=partial(read, start))
 
 
 def pandas_column(name: str, values: Any, label: str = _PANDAS) -> Any:
@@ -283,8 +295,8 @@ def length(source: Any) -> int | None:
     return int(np.shape(data)[0]) if np.ndim(data) else None
 
 
-def open_codes(source: Any, schema: Schema, request: Request) -> tuple[Iterator[Block], int]:
-    """The blocks of an array of cell numbers, and its rows."""
+def open_codes(source: Any, schema: Schema, request: Request) -> Source:
+    """An array of cell numbers, whose pieces give blocks."""
     data = source.data if isinstance(source, CellNumbers) else source
     columns = _columns(data, schema, request)
     if not isinstance(source, CellNumbers):
@@ -295,7 +307,7 @@ def open_codes(source: Any, schema: Schema, request: Request) -> tuple[Iterator[
     lengths = {len(array) for array in arrays} | (set() if persons is None else {len(persons)})
     if len(lengths) != 1:
         raise SourceError(f"{CELLS}: the columns differ in length.")
-    return _blocks(arrays, persons, request), lengths.pop()
+    return _one(Part(label=CELLS, schema=None, batches=_blocks(arrays, persons, request)), lengths.pop())
 
 
 def _columns(data: Any, schema: Schema, request: Request) -> Mapping[str, NDArray[Any]]:
@@ -338,8 +350,8 @@ def _integers(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array.view(np.uint8) if array.dtype.kind == "b" else array
 
 
-def _blocks(arrays: list[NDArray[Any]], persons: Any, request: Request) -> Iterator[Block]:
-    for start in range(0, len(arrays[0]), request.rows):
+def _blocks(arrays: list[NDArray[Any]], persons: Any, request: Request) -> Iterator[Piece]:
+    def read(start: int) -> Iterator[Block]:
         codes = []
         for spec, array in zip(request.specs, arrays, strict=True):
             part = np.ascontiguousarray(array[start : start + request.rows])
@@ -351,6 +363,9 @@ def _blocks(arrays: list[NDArray[Any]], persons: Any, request: Request) -> Itera
                 )
             codes.append(unsigned.astype(spec.dtype, copy=False))
         yield Block(codes=codes, persons=None if persons is None else _persons(persons[start : start + request.rows]))
+
+    for start in range(0, len(arrays[0]), request.rows):
+        yield Piece(read=partial(read, start))
 
 
 def _persons(persons: NDArray[Any]) -> Any:

@@ -11,25 +11,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...budget import Neighbours, check_whole
+from ...cores import threads_from
 from ...errors import InvalidArgument, PrivacyError, SourceError, discreet
 from ...fitting import Facts
 from ...lazy import pa
 from ...schema import Numeric, Quantiles, Schema, SchemaLike
 from ..tables import CountTable, opened
 from . import database, files, frames
-from .kernel import BatchEncoder, Block, Counter
+from .kernel import Block
 from .persons import Bound, HasGenerator
 from .plan import MEMORY_LIMIT, Deferred, Identity, Plan, column_spec, identity_of, make_plan
 from .query import OneRecordPerRow, Prepared, Query, Seen, readable, seen
-from .source import MixedBatch, Request, Source, engine_errors, guarded
+from .source import MixedBatch, Request, Source, engine_errors
+from .spread import Encoding, Task, counted, tasks_of
 
 if TYPE_CHECKING:
     from ..copies import PrivateCopy
@@ -49,6 +52,7 @@ def count(
     entropy: HasGenerator | np.random.Generator | None = None,
     progress: Progress | None = None,
     memory_limit: int = MEMORY_LIMIT,
+    threads: int | None = None,
 ) -> list[CountTable]:
     """Count the rows in every cell of every table, in one pass over the source.
 
@@ -75,6 +79,7 @@ def count(
             by whoever knows its seed, so tables counted with one are marked as not private.
         progress: called with the rows done and the rows in all (None if unknown).
         memory_limit: bytes that all tables may take; above, nothing is read.
+        threads: how many work; by default as many as the machine grants. The tables are the same for any number.
 
     Returns:
         The tables in the order asked for.
@@ -93,6 +98,7 @@ def count(
         bound=Bound.of(rows, person, entropy),
         progress=progress,
         memory_limit=check_whole("memory_limit", memory_limit, at_least=0),
+        threads=threads_from(threads),
     )
 
 
@@ -104,12 +110,13 @@ def count_bounded(
     bound: Bound | None,
     progress: Progress | None = None,
     memory_limit: int = MEMORY_LIMIT,
+    threads: int = 1,
 ) -> list[CountTable]:
     """`count` with the bound on the rows of persons as one value, which several passes can share."""
     plan = make_plan(schema, tables, memory_limit)
     source = files.with_layout(source, schema)
     known = source if isinstance(source, Seen) else seen(source)
-    return _tables(_arrays(known.source, schema, plan, bound, progress), plan, known, bound)
+    return _tables(_arrays(known.source, schema, plan, bound, progress, threads), plan, known, bound)
 
 
 def _tables(arrays: Sequence[NDArray[np.int64]], plan: Plan, known: Seen, bound: Bound | None) -> list[CountTable]:
@@ -143,46 +150,31 @@ def declarations_of(source: Any) -> tuple[str, ...]:
 
 
 def _arrays(
-    source: Any, schema: Schema, plan: Plan, bound: Bound | None, progress: Progress | None
+    source: Any, schema: Schema, plan: Plan, bound: Bound | None, progress: Progress | None, threads: int
 ) -> list[NDArray[np.int64]]:
     if isinstance(source, Deferred):
         source = source.source()
     person = None if bound is None else bound.person
-    request = Request(specs=plan.specs, person=person, rows=plan.layout.block_rows())
+    request = Request(specs=plan.specs, person=person, rows=plan.layout.block_rows(), threads=threads)
     if _root(source) == "pyspark":
         from .spark import count_frame
 
         return count_frame(source, request, plan.layout, bound, progress)
-    counter = Counter(plan.specs, plan.layout, None if bound is None else bound.sample())
-    with _opened(source, schema, request) as (blocks, total):
-        for block, label in blocks:
-            with engine_errors(f"{label} could not be counted"):
-                counter.add(block, label)
-            if progress is not None:
-                progress(counter.rows, total)
-    return counter.finish()
+    with _opened(source, schema, request) as (tasks, total):
+        told = None if progress is None else partial(_tell, progress, total)
+        return counted(tasks, plan, request, None if bound is None else bound.sample(), told)
+
+
+def _tell(progress: Progress, total: int | None, done: int) -> None:
+    progress(done, total)
 
 
 @contextlib.contextmanager
-def _opened(source: Any, schema: Schema, request: Request) -> Iterator[tuple[Iterator[tuple[Block, str]], int | None]]:
-    """Blocks of cell numbers with what errors call them, and the rows in all where that is known."""
-    if frames.is_codes(source):
-        plain, total = frames.open_codes(source, schema, request)
-        yield ((block, frames.CELLS) for block in plain), total
-        return
-    opened = open_source(source, request)
-    with contextlib.closing(opened), contextlib.closing(_encoded(opened, request)) as blocks:
-        yield blocks, opened.rows
-
-
-def _encoded(source: Source, request: Request) -> Generator[tuple[Block, str], None, None]:
-    encoder = BatchEncoder(request.specs, request.person, request.rows)
-    for part in source.parts:
-        if part.schema is not None:
-            encoder.check(part.schema, part.label)
-        for batch in guarded(part.batches, part.label):
-            for block in guarded(encoder.blocks(batch, part.label), part.label):
-                yield block, part.label
+def _opened(source: Any, schema: Schema, request: Request) -> Iterator[tuple[Iterator[Task], int | None]]:
+    """The rows of a source as tasks in their order, and how many there are in all where that is known."""
+    opened = frames.open_codes(source, schema, request) if frames.is_codes(source) else open_source(source, request)
+    with contextlib.closing(opened), contextlib.closing(tasks_of(opened, request)) as tasks:
+        yield tasks, opened.rows
 
 
 def open_source(source: Any, request: Request) -> Source:
@@ -259,7 +251,12 @@ ROWS = 1 << 16
 
 
 def encode_rows(
-    source: Any, schema: Schema, columns: Sequence[str], *, bound: Bound | None = None
+    source: Any,
+    schema: Schema,
+    columns: Sequence[str],
+    *,
+    bound: Bound | None = None,
+    threads: int = 1,
 ) -> Iterator[dict[str, NDArray[np.int64]]]:
     """Blocks of cell numbers by column, in the order of the rows; see `count` for the sources (Spark excepted).
 
@@ -269,10 +266,14 @@ def encode_rows(
         SourceError: a column is missing, has a wrong type or breaks a rule of the schema.
     """
     specs = tuple(column_spec(schema[name]) for name in columns)
-    request = Request(specs=specs, person=None if bound is None else bound.person, rows=ROWS)
+    request = Request(specs=specs, person=None if bound is None else bound.person, rows=ROWS, threads=threads)
     source = source.source if isinstance(source, Seen) else readable(source)
+    source = source.source() if isinstance(source, Deferred) else source
     sample = None if bound is None else bound.sample()
-    with _opened(source.source() if isinstance(source, Deferred) else source, schema, request) as (blocks, _):
+    with (
+        _opened(source, schema, request) as (tasks, _),
+        contextlib.closing(Encoding(request).in_order(tasks)) as blocks,
+    ):
         for block, label in blocks:
             if sample is None:
                 yield _named(columns, block.codes)
@@ -284,6 +285,10 @@ def encode_rows(
 
 def _named(columns: Sequence[str], codes: Sequence[NDArray[Any]]) -> dict[str, NDArray[np.int64]]:
     return {name: array.astype(np.int64) for name, array in zip(columns, codes, strict=True)}
+
+
+def _codes(plan: Plan, block: Mapping[str, NDArray[np.int64]]) -> list[NDArray[Any]]:
+    return [block[spec.name].astype(spec.dtype) for spec in plan.specs]
 
 
 # -- the passes of one fit ---------------------------------------------------------------------------------------------
@@ -316,6 +321,7 @@ class Passes:
         known: what was seen of the source already.
         identity: which source it was when the facts were found.
         copied: the schema of a private copy, which a source needs that gives its rows once; see `private/copies.py`.
+        threads: that work in each pass.
     """
 
     def __init__(
@@ -327,11 +333,13 @@ class Passes:
         known: Seen | None = None,
         identity: Identity | None = None,
         copied: Schema | None = None,
+        threads: int = 1,
     ) -> None:
         self._known = seen(source) if known is None else known
         self._source, self._facts, self._bound, self._progress = source, facts, bound, progress
         self._identity = identity_of(source) if identity is None else identity
         self._rows: int | None = None
+        self._threads = threads
         self._copied: Schema | None = copied
         self._copy: PrivateCopy | None = None
         self._kept: Any = None
@@ -343,23 +351,24 @@ class Passes:
         assert schema is not None  # rows are counted by the rules of one
         self._begin()
         if self._copied is None:
-            counted = count_bounded(self._known, schema, tables, bound=self._bound, progress=self._progress)
+            found = count_bounded(
+                self._known, schema, tables, bound=self._bound, progress=self._progress, threads=self._threads
+            )
         else:
             plan = make_plan(schema, tables, MEMORY_LIMIT)
-            counter = Counter(plan.specs, plan.layout)
-            for block in self._rows_of_copy(schema.select(plan.names)):
-                codes = [block[spec.name].astype(spec.dtype) for spec in plan.specs]
-                counter.add(Block(codes=codes), "the rows")
-            counted = _tables(counter.finish(), plan, self._known, self._bound)
-        self._check(int(opened(counted[0].private_counts()).sum()))
-        return counted
+            request = Request(specs=plan.specs, person=None, rows=plan.layout.block_rows(), threads=self._threads)
+            blocks = self._rows_of_copy(schema.select(plan.names))
+            tasks = (Task(Block(codes=_codes(plan, block)), "the rows") for block in blocks)
+            found = _tables(counted(tasks, plan, request), plan, self._known, self._bound)
+        self._check(int(opened(found[0].private_counts()).sum()))
+        return found
 
     def blocks(self, schema: Schema, columns: Sequence[str]) -> Iterator[dict[str, NDArray[np.int64]]]:
         """Cell numbers of the same rows, in blocks. **Private**."""
         self._begin()
         rows = 0
         if self._copied is None:
-            blocks = encode_rows(self._known, schema, columns, bound=self._bound)
+            blocks = encode_rows(self._known, schema, columns, bound=self._bound, threads=self._threads)
         else:
             blocks = self._rows_of_copy(schema.select(columns))
         for block in blocks:
@@ -392,7 +401,8 @@ class Passes:
         assert self._copied is not None
         if self._copy is None:
             self._copy, rows = PrivateCopy(self._copied), 0
-            for block in encode_rows(self._known, self._copied, self._copied.names, bound=self._bound):
+            names, threads = self._copied.names, self._threads
+            for block in encode_rows(self._known, self._copied, names, bound=self._bound, threads=threads):
                 self._copy.add(block)
                 rows += len(block[self._copied.names[0]])
                 if self._progress is not None:

@@ -43,13 +43,14 @@ _KINDS: dict[type, Kind] = {str: "text", int: "whole", bool: "truth", datetime.d
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The columns to read, in the order of first use, and the layout of the tables over them."""
+    """The columns to read, in the order of first use, the layout of the tables over them, and the memory for them."""
 
     specs: tuple[ColumnSpec, ...]
     layout: Layout
     tables: tuple[tuple[str, ...], ...]
     fingerprints: tuple[str, ...]
     is_private: bool
+    memory: int
 
     @property
     def names(self) -> list[str]:
@@ -106,6 +107,7 @@ def make_plan(schema: Schema, tables: Iterable[Sequence[str]], memory_limit: int
         tables=tuple(wanted),
         fingerprints=tuple(_joined(marks[column] for column in table) for table in layout.tables),
         is_private=all(column.is_private for column in columns),
+        memory=memory_limit,
     )
 
 

@@ -17,11 +17,12 @@ from .encode import ColumnSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What counting asks of a source: these columns, in batches of about this many rows."""
+    """What counting asks of a source: these columns, in batches of about this many rows, for so many threads."""
 
     specs: tuple[ColumnSpec, ...]
     person: str | None
     rows: int
+    threads: int = 1
 
     @property
     def names(self) -> list[str]:
@@ -31,13 +32,24 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Rows that can be read apart from all others, by another thread.
+
+    Args:
+        read: gives their batches; may raise anything.
+    """
+
+    read: Callable[[], Iterator[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Part:
     """A piece of a source with one Arrow schema: a file, a query, a frame.
 
     Args:
         label: how errors name it.
         schema: its Arrow schema, if known before the first batch.
-        batches: record batches; may raise anything.
+        batches: record batches, or pieces that give some; may raise anything.
     """
 
     label: str
@@ -52,6 +64,15 @@ class Source:
     parts: Iterator[Part]
     rows: int | None = None
     close: Callable[[], None] = lambda: None
+
+
+def batches_in(items: Iterator[Any], label: str) -> Iterator[Any]:
+    """The record batches of a part, those of its pieces in their order."""
+    for item in guarded(items, label):
+        if isinstance(item, Piece):
+            yield from guarded(item.read(), label)
+        else:
+            yield item
 
 
 def guarded(items: Iterator[Any], label: str) -> Iterator[Any]:
