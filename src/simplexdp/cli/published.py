@@ -24,7 +24,7 @@ from ..private.counting.encode import Codes, ColumnSpec, Encoder
 from ..private.counting.files import Files, column_names, open_files, with_layout
 from ..private.counting.kernel import BatchEncoder
 from ..private.counting.plan import column_spec
-from ..private.counting.source import Request, arrow_batch, arrow_schema, engine_errors, guarded
+from ..private.counting.source import Request, arrow_batch, arrow_schema, batches_in, engine_errors
 from ..report import model_report
 from ..schema import Categories, Schema
 from ..synthetic import Bins, synthetic_records
@@ -395,7 +395,7 @@ def _blocks(files: Files, job: _Job, copied: Sequence[str], probabilities: bool)
                     schema = _schema(arrow_schema(part.schema), job, copied, probabilities)
                     yield schema
                 done = 0
-                for batch in guarded(part.batches, part.label):
+                for batch in batches_in(part.batches, part.label):
                     for start in range(0, batch.num_rows, ROWS):
                         piece = batch.slice(start, ROWS)
                         (block,) = encoder.blocks(piece, part.label)

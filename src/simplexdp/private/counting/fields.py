@@ -47,8 +47,22 @@ def field_type(spec: ColumnSpec | None) -> Any:
     return FieldType(pa.int64() if _is_wide(spec) else pa.float64())
 
 
+def by_value(spec: ColumnSpec | None) -> bool:
+    """Whether most fields of a column differ, so that it is not worth while to find those that are distinct."""
+    return spec is None or (spec.kind == "numeric" and not spec.steps)
+
+
 def fields(spec: ColumnSpec | None, raw: Any, codec: str = "utf-8") -> Fields:
-    """Fields as they are in the file (Arrow strings or bytes), converted to the declared type."""
+    """Fields as they are in the file (Arrow strings or bytes), converted to the declared type.
+
+    Where they come as numbers of distinct ones, each of these is converted once.
+    """
+    if pa.types.is_dictionary(raw.type):
+        distinct = fields(spec, raw.dictionary, codec)
+        values = pa.DictionaryArray.from_arrays(raw.indices, distinct.values)
+        if not distinct.failed.true_count:
+            return Fields(values, pa.array(np.zeros(len(raw), np.bool_)))
+        return Fields(values, distinct.failed.take(raw.indices).fill_null(False))
     text = _decoded(raw, codec) if pa.types.is_binary(raw.type) else raw
     undecoded = pc.and_(raw.is_valid(), text.is_null())
     if spec is None or spec.kind == "text" or spec.steps:

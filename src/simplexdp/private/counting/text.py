@@ -10,23 +10,28 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...cores import in_order
 from ...errors import SourceError
 from ...lazy import csv_files, pa
 from ...schema.never import did_you_mean
 from ...schema.text import MAX_HEADER, TextFile
-from .fields import field_type, fields
-from .source import Columns, MixedBatch, Part, Request, Source, engine_errors
+from .fields import by_value, field_type, fields
+from .source import Columns, MixedBatch, Part, Piece, Request, Source, engine_errors
 
 _LINES = (".jsonl", ".ndjson")
 _HINT = "It may be damaged, or have rows of different lengths."
 _NO_HEADER = "If the file has no header, name its columns with --names or Files(path, names=[...])."
 _LONGEST = 2 << 20  # bytes of a record of a CSV file
+_TOO_LONG = "a record is longer than 2 MiB"
+_BLOCK = (2 << 20) - (1 << 16)  # bytes that are parsed at once, so few that no record in them is too long
+_JSON_ROWS = 1 << 17
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -34,25 +39,30 @@ def open_text(path: str, form: str, layout: TextFile, request: Request) -> Sourc
     """The rows of a CSV or JSON file."""
     names = request.names
     specs = {spec.name: spec for spec in request.specs}
-    if form == "csv":
-        raw, close = _csv(path, layout, names)
-    else:
-        raw, close = _json(path, names, request.rows)
-    schema = Columns(tuple(names), tuple(field_type(specs.get(name)) for name in names))
     codec = layout.codec if form == "csv" else "utf-8"
-    batches = (
-        MixedBatch(names, [fields(specs.get(name), batch.column(place), codec) for place, name in enumerate(names)])
-        for batch in raw
-    )
-    return Source(parts=iter([Part(label=path, schema=schema, batches=batches)]), close=close)
+
+    def read(raw: Callable[[], Any]) -> Iterator[MixedBatch]:
+        batch = raw()
+        yield MixedBatch(names, [fields(specs.get(n), batch.column(place), codec) for place, n in enumerate(names)])
+
+    if form == "csv":
+        distinct = pa.dictionary(pa.int32(), pa.binary())
+        kinds = {name: pa.binary() if by_value(specs.get(name)) else distinct for name in names}
+        raws, close = _csv(path, layout, kinds)
+    else:
+        raws, close = _json(path, names, request)
+    pieces = (Piece(read=partial(read, raw)) for raw in raws)
+    schema = Columns(tuple(names), tuple(field_type(specs.get(name)) for name in names))
+    return Source(parts=iter([Part(label=path, schema=schema, batches=pieces)]), close=close)
 
 
-def count_text(path: str, form: str, layout: TextFile) -> int:
+def count_text(path: str, form: str, layout: TextFile, threads: int = 1) -> int:
     """The number of records of a CSV or JSON file; no field is converted."""
-    raw, close = _csv(path, layout, []) if form == "csv" else _json(path, [], 1 << 17)
+    request = Request(specs=(), person=None, rows=_JSON_ROWS, threads=threads)
+    raws, close = _csv(path, layout, {}) if form == "csv" else _json(path, [], request)
     try:
         with engine_errors(f"{path} could not be read", _HINT):
-            return sum(batch.num_rows for batch in raw)
+            return sum(in_order(lambda raw: int(raw().num_rows), raws, threads))
     finally:
         close()
 
@@ -70,22 +80,22 @@ def text_columns(path: str, form: str, layout: TextFile) -> list[str]:
 # -- CSV --------------------------------------------------------------------------------------------------------
 
 
-def _csv(path: str, layout: TextFile, names: Sequence[str]) -> tuple[Iterator[Any], Any]:
-    """Batches of the named columns as bytes, or of any column if none is named."""
+def _csv(path: str, layout: TextFile, kinds: Mapping[str, Any]) -> tuple[Iterator[Callable[[], Any]], Any]:
+    """What parses the blocks of a file, each by itself: batches of the named columns, or of any if none is named."""
     delimiter, header = _header(path, layout)
-    for name in names:
+    for name in kinds:
         if header.count(name) != 1:
             raise SourceError(
-                f"{path}: column {name!r} {_absent(name, names, header, delimiter, headless=layout.headless)}"
+                f"{path}: column {name!r} {_absent(name, list(kinds), header, delimiter, headless=layout.headless)}"
             )
     if len(set(header)) != len(header):
         raise SourceError(f"{path}: the header names a column twice. {_NO_HEADER}")
     if not header:
         raise SourceError(f"{path}: the file has no header.")
     with engine_errors(f"{path} could not be opened"):
-        file = _Records(pa.input_stream(path), delimiter, layout.mark)
+        file = pa.input_stream(path)
     written = layout.model_copy(update={"delimiter": delimiter, "quote": layout.mark})
-    return _csv_batches(path, file, written, header, list(names) or header[:1]), file.close
+    return _parsers(path, file, written, header, kinds or {header[0]: pa.binary()}), file.close
 
 
 def _absent(name: str, names: Sequence[str], header: list[str], delimiter: str, *, headless: bool) -> str:
@@ -110,96 +120,116 @@ def _close(name: str, header: list[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else f" {did_you_mean(name, header)}".rstrip()
 
 
-def _csv_batches(path: str, file: _Records, layout: TextFile, header: list[str], names: list[str]) -> Iterator[Any]:
-    # Arrow takes names for UTF-8: in other encodings they are given, and the header is passed over as a record.
-    given: dict[str, Any] = {}
-    if layout.headless or layout.codec != "utf-8":
-        given = {"column_names": header, "skip_rows_after_names": 0 if layout.headless else 1}
+def _parsers(
+    path: str, file: Any, layout: TextFile, header: list[str], kinds: Mapping[str, Any]
+) -> Iterator[Callable[[], Any]]:
+    first = not layout.headless
+    for block in _blocks(path, file, layout):
+        yield partial(_parsed, path, block, layout, header, kinds, first)
+        first = False
+
+
+def _parsed(path: str, block: bytes, layout: TextFile, header: list[str], kinds: Mapping[str, Any], first: bool) -> Any:
+    """The records of a block as one batch; what begins with the header is `first`."""
+    problem = _problem(block, layout)
+    if problem:
+        raise SourceError(f"{path} could not be read: {problem}.")
     with engine_errors(f"{path} could not be read", _HINT):
-        reader = csv_files.open_csv(
-            file,
-            read_options=csv_files.ReadOptions(block_size=_LONGEST, **given),
+        found = csv_files.read_csv(
+            pa.BufferReader(block),
+            read_options=csv_files.ReadOptions(
+                use_threads=False, block_size=len(block) + 1, column_names=header, skip_rows_after_names=int(first)
+            ),
             # In a file of one column an empty line is a record whose field is missing.
             parse_options=csv_files.ParseOptions(
                 delimiter=layout.delimiter,
                 quote_char=layout.mark or False,
-                newlines_in_values=bool(layout.mark),
+                newlines_in_values=bool(layout.mark) and layout.mark.encode() in block,
                 ignore_empty_lines=len(header) > 1,
             ),
             convert_options=csv_files.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.binary()),
-                include_columns=names,
+                column_types=kinds,
+                include_columns=list(kinds),
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
         )
-    for batch in reader:
-        file.check(path, at_end=False)
-        yield batch
-    file.check(path, at_end=True)
+        return (
+            found.combine_chunks().to_batches()[0] if found.num_rows else pa.RecordBatch.from_pylist([], found.schema)
+        )
 
 
-class _Records:
-    """A CSV file that is read through, while its quotes and the lengths of its records are looked at.
+def _blocks(path: str, file: Any, layout: TextFile) -> Iterator[bytes]:
+    """The bytes of a CSV file in blocks of whole records.
 
     A reader that takes a quote inside a field for a letter would read a different number of records after it. Here
     every quote opens or closes: an opening one begins a field, a closing one ends it, and two are one inside. Then what
     one record holds changes nothing for the others as long as the file is read to its end outside of quotes, and a
-    record that leaves a quote open is refused in any file of whole records.
+    record that leaves a quote open is refused in any file of whole records. A last line without an end gets one.
     """
-
-    def __init__(self, file: Any, delimiter: str, mark: str = '"') -> None:
-        self._file, self._mark = file, mark.encode()
-        self._beside = np.zeros(256, np.bool_)  # what may be before an opening quote and after a closing one
-        self._beside[[ord(delimiter), *b"\r\n", *self._mark]] = True
-        self._last, self._is_inside, self._length = b"\n", False, 0
-        self._is_first, self._ahead, self._problem = True, b"", ""
-        self.closed = False
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, nothing after a problem; a last line without an end gets one, for which there is room."""
-        if self._problem:
-            return b""
-        block = self._file.read(max(1, size - 1)) if self._is_first else self._ahead
-        self._ahead = self._file.read(max(1, size - 1)) if block else b""
-        if block and not self._ahead and block[-1:] not in (b"\n", b"\r"):
-            block += b"\n"
-        if block:
-            self._look(block.removeprefix(_BOM) if self._is_first else block)
-            self._is_first = False
-        return block
-
-    def close(self) -> None:
-        """Close the file."""
-        self.closed = True
-        self._file.close()
-
-    def _look(self, block: bytes) -> None:
-        data = np.frombuffer(self._last + block, np.uint8)
-        quotes = np.flatnonzero(data[1:] == self._mark[0]) + 1 if self._mark else np.empty(0, np.intp)
-        opening = (np.arange(len(quotes)) % 2 == 0) != self._is_inside
-        before = data[quotes[opening] - 1]
-        closing = quotes[~opening]
-        if self._last == self._mark and not self._is_inside:  # it closed a field at the end of the block before
-            closing = np.append(0, closing)
-        after = data[closing[closing + 1 < len(data)] + 1]
-        if not (self._beside[before].all() and self._beside[after].all()):
-            self._problem = "a field has a quote inside. Put the field in quotes and write two for one"
-        breaks = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
-        breaks = breaks[(np.searchsorted(quotes, breaks) % 2 == 1) == self._is_inside]
-        ends = np.concatenate([[-self._length], breaks, [len(data) - 1]])
-        if np.diff(ends).max() > _LONGEST:
-            self._problem = "a record is longer than 2 MiB"
-        self._length = int(len(data) - 1 - (breaks[-1] if len(breaks) else -self._length))
-        self._is_inside ^= bool(len(quotes) % 2)
-        self._last = block[-1:]
-
-    def check(self, path: str, *, at_end: bool) -> None:
-        """Refuse the file if a record in it may have hidden others."""
-        problem = self._problem or ("a quote is not closed" if at_end and self._is_inside else "")
-        if problem:
+    mark, rest, size = layout.mark.encode(), b"", 0
+    while True:
+        with engine_errors(f"{path} could not be read", _HINT):
+            new = file.read(_BLOCK)
+        data = (rest + new) if size else new.removeprefix(_BOM)
+        size += len(new)
+        if not new:
+            break
+        end = _last_end(data, mark, 0, len(data))
+        if len(data) - end > _LONGEST:
+            raise SourceError(f"{path} could not be read: {_problem(data[end:], layout) or _TOO_LONG}.")
+        if end:
+            yield data[:end]
+        rest = data[end:]
+    if rest:
+        rest += b"" if rest[-1:] in (b"\n", b"\r") else b"\n"
+        if mark and rest.count(mark) % 2:
+            problem = _problem(rest, layout) or "a quote is not closed"
             raise SourceError(f"{path} could not be read: {problem}.")
+        yield rest
+
+
+def _last_end(data: bytes, mark: bytes, start: int, stop: int) -> int:
+    """Where the last record ends that begins at `start` or later and is whole before `stop`; `start` if none is."""
+    for line in (b"\n", b"\r"):
+        inside = bool(mark) and data.count(mark, start, stop) % 2 == 1
+        # The last byte may be the first of two that end a line.
+        before = place = stop if line == b"\n" else stop - 1
+        if line == b"\r" and mark:
+            inside ^= data[before:stop] == mark
+        while (place := data.rfind(line, start, before)) >= 0:
+            inside ^= bool(mark) and data.count(mark, place, before) % 2 == 1
+            if not inside:
+                return place + 1
+            before = place
+    return start
+
+
+def _problem(block: bytes, layout: TextFile) -> str:
+    """Why a record of a block may hide others; the block begins outside of quotes."""
+    mark = layout.mark.encode()
+    if mark and mark in block and _is_misplaced(block, layout.delimiter or ",", mark):
+        return "a field has a quote inside. Put the field in quotes and write two for one"
+    start = 0
+    while len(block) - start > _LONGEST:
+        end = _last_end(block, mark, start, start + _LONGEST)
+        if end == start:
+            return _TOO_LONG
+        start = end
+    return ""
+
+
+def _is_misplaced(block: bytes, delimiter: str, mark: bytes) -> bool:
+    """Whether a quote opens elsewhere than where a field begins, or closes elsewhere than where one ends."""
+    data = np.frombuffer(block, np.uint8)
+    beside = np.zeros(256, np.bool_)  # what may be before an opening quote and after a closing one
+    beside[[*delimiter.encode(), *b"\r\n", *mark]] = True
+    quotes = np.flatnonzero(data == mark[0])
+    opening, closing = quotes[::2], quotes[1::2]
+    opening = opening[1:] if len(opening) and opening[0] == 0 else opening
+    closing = closing[:-1] if len(closing) and closing[-1] == len(data) - 1 else closing
+    return not (beside.take(data.take(opening - 1)).all() and beside.take(data.take(closing + 1)).all())
 
 
 def _header(path: str, layout: TextFile) -> tuple[str, list[str]]:
@@ -214,7 +244,7 @@ def _header(path: str, layout: TextFile) -> tuple[str, list[str]]:
 # -- JSON -------------------------------------------------------------------------------------------------------
 
 
-def _json(path: str, names: Sequence[str], rows: int) -> tuple[Iterator[Any], Any]:
+def _json(path: str, names: Sequence[str], request: Request) -> tuple[Iterator[Callable[[], Any]], Any]:
     """Batches of the values under these keys as text.
 
     A key that a record lacks is a missing entry, even if no record has it: whether one has is a fact about the records.
@@ -224,15 +254,19 @@ def _json(path: str, names: Sequence[str], rows: int) -> tuple[Iterator[Any], An
     with engine_errors(f"{path} could not be read", _HINT):
         keys = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names or ["json"])
         records = "true" if names else "false"  # whole records if no key is asked for
-        connection = duckdb.connect()
+        connection = duckdb.connect(config={"threads": request.threads})
         scan = f"read_json({_local(path)}, format='{_layout(path)}', records={records}, columns={{{keys}}})"
-        reader = connection.sql(f"FROM {scan}").to_arrow_reader(rows)
+        reader = connection.sql(f"FROM {scan}").to_arrow_reader(min(request.rows, _JSON_ROWS))
 
     def close() -> None:
         reader.close()
         connection.close()
 
-    return iter(reader), close
+    return (partial(_same, batch) for batch in reader), close
+
+
+def _same(batch: Any) -> Any:
+    return batch
 
 
 def _layout(path: str) -> str:
