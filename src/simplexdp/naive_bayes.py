@@ -82,6 +82,7 @@ def fit_naive_bayes(
     person: str | None = None,
     records: int | None = None,
     progress: Progress | None = None,
+    threads: int | None = None,
     ledger: LedgerLike | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     many_cells: bool = False,
@@ -100,6 +101,7 @@ def fit_naive_bayes(
         person: the column that names the person.
         records: the public number of records, if the source is a stream; under add-remove and for persons a guess.
         progress: called with the rows done and the rows in all.
+        threads: that count; by default as many as the machine grants.
         ledger: a ledger or the path of one, charged before any value is looked at.
         dataset: the name that the ledger knows the data by, under which it was registered.
         many_cells: whether tables of far more cells than records are wanted; they are refused otherwise.
@@ -110,7 +112,7 @@ def fit_naive_bayes(
     unit: dict[str, Any] = {"neighbours": neighbours, "rows_per_person": rows_per_person, "person": person}
     how |= {"dataset": dataset, "many_cells": many_cells}
     terms = Terms.of(budget, entropy=entropy, ledger=opened(ledger), **how, **unit)
-    return fit(recipe, source, terms, records=records, progress=progress)
+    return fit(recipe, source, terms, records=records, progress=progress, threads=threads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .budget import Budget, BudgetWord, Neighbours, check_granted, check_not_negative
+from .cores import granted, in_order
 from .errors import InvalidArgument, discreet
 from .estimation import Method
 from .estimation.network_tables import NetworkTables
@@ -223,12 +224,14 @@ class BayesianNetwork:
         person: str | None = None,
         records: int | None = None,
         progress: Progress | None = None,
+        threads: int | None = None,
         many_cells: bool = False,
     ) -> BayesianNetwork:
         """Charge, count all tables in one pass, draw and estimate; see `simplexdp.count` for the sources.
 
         `records` is the public number of records, if the source is a stream; under add-remove and for persons a guess.
         Tables of far more cells than records are refused before that, unless `many_cells` says that they are wanted.
+        `threads` count, by default as many as the machine grants.
         """
         terms = Terms.of(
             self.budget,
@@ -243,7 +246,7 @@ class BayesianNetwork:
             dataset=self.dataset,
             many_cells=many_cells,
         )
-        self._model = fit(self.recipe, source, terms, records=records, progress=progress)
+        self._model = fit(self.recipe, source, terms, records=records, progress=progress, threads=threads)
         return self
 
     @property
@@ -256,10 +259,10 @@ class BayesianNetwork:
     @discreet
     def log_likelihood(self, rows: Any) -> float:
         """ln P of all rows together; rows come from any source that `fit` takes, in values or cell numbers."""
+        threads = granted()
+        blocks = encode_rows(rows, self.schema, self.model.columns, threads=threads)
         return math.fsum(
-            float(value)
-            for codes in encode_rows(rows, self.schema, self.model.columns)
-            for value in self.model.log_likelihoods(codes)
+            float(value) for values in in_order(self.model.log_likelihoods, blocks, threads) for value in values
         )
 
     @discreet
@@ -273,7 +276,9 @@ class BayesianNetwork:
         """
         self.schema[variable]
         names = [n for n in self.model.columns if n != variable] if given is None else list(given)
-        parts = [self.model.predict(variable, codes) for codes in encode_rows(rows, self.schema, names)]
+        threads, model = granted(), self.model
+        blocks = encode_rows(rows, self.schema, names, threads=threads)
+        parts = list(in_order(lambda codes: model.predict(variable, codes), blocks, threads))
         return np.concatenate(parts) if parts else np.empty((0, self.schema[variable].size))
 
     def sample(

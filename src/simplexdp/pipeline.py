@@ -201,6 +201,7 @@ def release_tables(
     person: str | None = None,
     records: int | None = None,
     progress: Progress | None = None,
+    threads: int | None = None,
     ledger: LedgerLike | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     many_cells: bool = False,
@@ -233,6 +234,7 @@ def release_tables(
         person: the column that names the person.
         records: the public number of records of a stream; under add-remove and for persons a guess.
         progress: called with the rows done and the rows in all.
+        threads: that count; by default as many as the machine grants. What is published is the same for any number.
         ledger: charged before any value is looked at; needs `dataset`.
         dataset: the name that the ledger knows the data by.
         many_cells: whether tables of far more cells than records are wanted; they are refused otherwise.
@@ -253,7 +255,7 @@ def release_tables(
         dataset=dataset,
         many_cells=many_cells,
     )
-    return fit(recipe, source, terms, records=records, progress=progress)
+    return fit(recipe, source, terms, records=records, progress=progress, threads=threads)
 
 
 def _weights(weights: Sequence[float] | Mapping[Columns, float] | None, wanted: Sequence[Columns]) -> tuple[float, ...]:
@@ -346,6 +348,7 @@ def release_distribution(
     person: str | None = None,
     records: int | None = None,
     progress: Progress | None = None,
+    threads: int | None = None,
     ledger: LedgerLike | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     many_cells: bool = False,
@@ -374,7 +377,7 @@ def release_distribution(
     recipe = DistributionRecipe(
         tables=Tabulated(columns=(names,), schema=Schema.given(schema)), what=f"distribution of {', '.join(names)}"
     )
-    return fit(recipe, source, terms, records=records, progress=progress)
+    return fit(recipe, source, terms, records=records, progress=progress, threads=threads)
 
 
 @discreet
@@ -385,6 +388,7 @@ def fit_recipe(
     budget: Budget | BudgetWord | None,
     records: int | None = None,
     progress: Progress | None = None,
+    threads: int | None = None,
     ledger: LedgerLike | str | os.PathLike[str] | None = None,
     **granted: Any,
 ) -> Made:
@@ -396,11 +400,12 @@ def fit_recipe(
         budget: for everything that the recipe asks for.
         records: as for `release_distribution`.
         progress: called with the rows done and the rows in all.
+        threads: that count; by default as many as the machine grants. What is published is the same for any number.
         ledger: charged before any value is looked at; needs `dataset`.
         granted: further keywords of `release_distribution`: mechanism, neighbours, unit, entropy, dataset.
     """
     terms = Terms.of(budget, ledger=opened(ledger), **granted)
-    return fit(recipe, source, terms, records=records, progress=progress)
+    return fit(recipe, source, terms, records=records, progress=progress, threads=threads)
 
 
 def fit_tables(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simplexdp.counting import Files, count
 from simplexdp.errors import SchemaError, SourceError
-from simplexdp.private.counting.text import _Records
+from simplexdp.private.counting import text
 from simplexdp.schema import Schema, draft
 from simplexdp.schema.text import TextFile
 
@@ -108,10 +110,11 @@ def test_layouts_that_cannot_be_read_field_by_field(bad):
 def test_without_a_quote_no_quote_is_looked_at(size):
     import io
 
-    records = _Records(io.BytesIO(b'a,b\n1"2,"\n'), ",", "")
-    while records.read(size):
-        pass
-    records.check("f", at_end=True)
+    layout = TextFile(delimiter=",", quote="")
+    with patch.object(text, "_BLOCK", size):
+        blocks = list(text._blocks("f", io.BytesIO(b'a,b\n1"2,"\n'), layout))
+    assert b"".join(blocks) == b'a,b\n1"2,"\n'
+    assert not any(text._problem(block, layout) for block in blocks)
 
 
 def test_what_the_source_says_goes_before_what_the_schema_says(tmp_path):

@@ -192,23 +192,24 @@ def test_fields_are_read_as_each_of_them(spec: Any, text: Sequence[str | None]) 
 @given(st.binary(max_size=12), st.binary(max_size=12))
 @settings(max_examples=300, deadline=None)
 def test_quotes_are_judged_alike_wherever_a_block_ends(first: bytes, second: bytes) -> None:
-    """Any cut into blocks gives the same verdict, and the same length of the longest record."""
+    """Any cut into blocks gives the same verdict, the same bytes, and no block ends inside a record."""
     import io
 
     from simplexdp.private.counting import text
+    from simplexdp.schema.text import TextFile
 
-    whole = b"a,b\n" + first + b'"' + second
+    whole, layout = b"a,b\n" + first + b'"' + second, TextFile(delimiter=",")
     verdicts = set()
     for size in (1, 2, 3, 7, 1000):
-        records = text._Records(io.BytesIO(whole), ",")
-        with patch.object(text, "_LONGEST", 9):
-            while records.read(size):
-                pass
-        try:
-            records.check("f", at_end=True)
-            verdicts.add("")
-        except SourceError:
-            verdicts.add("refused")
+        with patch.multiple(text, _LONGEST=9, _BLOCK=size):
+            try:
+                blocks = list(text._blocks("f", io.BytesIO(whole), layout))
+                if any(text._problem(block, layout) for block in blocks):
+                    raise SourceError("refused")
+                assert all(block.count(b'"') % 2 == 0 and block[-1:] in (b"\n", b"\r") for block in blocks)
+                verdicts.add(b"".join(blocks))
+            except SourceError:
+                verdicts.add(b"refused")
     assert len(verdicts) == 1
 
 

@@ -54,6 +54,7 @@ from .options import (
     Seed,
     Sources,
     Sql,
+    Threads,
     Yes,
     budget_from,
     layout_from,
@@ -85,7 +86,7 @@ class Request:
     rows: Any
     schema: Schema
     settings: dict[str, Any]
-    persons: dict[str, Any]
+    counting: dict[str, Any]
     ledger: Ledger | None
     dataset: str | None
     out: Path
@@ -121,6 +122,7 @@ def request(
     seed: Seed = None,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
+    threads: Threads = None,
     force: Force = False,
     yes: Yes = False,
     as_json: Json = False,
@@ -152,7 +154,13 @@ def request(
         ),
         schema=Schema.read(schema),
         settings=settings,
-        persons={"rows_per_person": rows_per_person, "person": person, "records": records, "many_cells": yes},
+        counting={
+            "rows_per_person": rows_per_person,
+            "person": person,
+            "records": records,
+            "threads": threads,
+            "many_cells": yes,
+        },
         ledger=open_ledger(ledger, dataset),
         dataset=dataset,
         out=out,
@@ -170,7 +178,7 @@ def distribution(asked: Request, columns: Columns) -> None:
 
     def fit(progress: Any) -> Model:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
-        return release_distribution(asked.rows, asked.schema, names, **asked.persons, **paid, **asked.settings)
+        return release_distribution(asked.rows, asked.schema, names, **asked.counting, **paid, **asked.settings)
 
     _run(fit, asked)
 
@@ -201,7 +209,7 @@ def nb(
     def fit(progress: Any) -> Model:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
         return fit_naive_bayes(
-            asked.rows, asked.schema, target, names, **own, **asked.persons, **paid, **asked.settings
+            asked.rows, asked.schema, target, names, **own, **asked.counting, **paid, **asked.settings
         )
 
     _run(fit, asked)
@@ -222,7 +230,7 @@ def bn(
     paid["for_analysis"] = [names_from("--for-analysis", each, asked.schema.names) for each in for_analysis or ()]
     known = LEARN if graph.strip() == LEARN else read_graph(graph)
     network = BayesianNetwork(known, asked.schema, split=split_from(split), **paid, **asked.settings)
-    _run(lambda progress: network.fit(asked.rows, **asked.persons, progress=progress).model, asked)
+    _run(lambda progress: network.fit(asked.rows, **asked.counting, progress=progress).model, asked)
 
 
 @app.command()
@@ -237,7 +245,7 @@ def model(
 
     def fit(progress: Any) -> Model:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
-        found: Model = fit_recipe(recipe, asked.rows, **asked.persons, **paid, **asked.settings)
+        found: Model = fit_recipe(recipe, asked.rows, **asked.counting, **paid, **asked.settings)
         return found
 
     _run(fit, asked)
@@ -271,7 +279,7 @@ def tables(
 
     def fit(progress: Any) -> Model:
         paid: dict[str, Any] = {"ledger": asked.ledger, "dataset": asked.dataset, "progress": progress}
-        return release_tables(asked.rows, asked.schema, wanted, **own, **asked.persons, **paid, **settings)
+        return release_tables(asked.rows, asked.schema, wanted, **own, **asked.counting, **paid, **settings)
 
     _run(fit, asked)
 

@@ -58,6 +58,9 @@ Records = Annotated[
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The declared columns, a .yaml or .json file.")]
 OutFile = Annotated[Path, typer.Option("--out", help="Where to write; an existing file is kept without --force.")]
+Threads = Annotated[
+    int | None, typer.Option(help="Threads that work; by default as many as the machine grants.", min=1)
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Publish a table of far more cells than records all the same.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Sources = Annotated[

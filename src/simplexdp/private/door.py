@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import check_whole
+from ..cores import threads_from
 from ..errors import InvalidArgument, PrivacyError, PrivacyWarning, warn
 from ..fitting import Facts, Terms, check_dataset, pay
 from ..fitting.design import Recipe, check_cells
@@ -51,6 +52,7 @@ def fit(
     *,
     records: int | None = None,
     progress: Progress | None = None,
+    threads: int | None = None,
 ) -> Made:
     """Follow a recipe over the rows of a source.
 
@@ -61,7 +63,9 @@ def fit(
         records: the public number of records, where the source does not tell it without being read; under add-remove
             and for persons a guess, which only accuracy depends on.
         progress: called with the rows done and the rows in all.
+        threads: that count; by default as many as the machine grants.
     """
+    working = threads_from(threads)
     tables, unit = recipe.tables, terms.unit
     if progress is not None and not callable(progress):
         raise InvalidArgument("progress", "called with the rows done and the rows in all", got=type(progress).__name__)
@@ -75,7 +79,7 @@ def fit(
 
     # Facts
     identity = identity_of(source)
-    facts = _facts(source, looked, needed, records, terms)
+    facts = _facts(source, looked, needed, records, terms, working)
 
     # Design
     design = recipe.design(facts, terms)
@@ -95,7 +99,8 @@ def fit(
     # Values
     told = progress if terms.ledger is None or unit.total_is_public else None  # the number of rows done is private
     once = design.several and not can_be_read_again(source, in_order=unit.person is not None)
-    passes = Passes(source, facts, bound, told, looked, identity, design.copied if once and facts.rows else None)
+    copied = design.copied if once and facts.rows else None
+    passes = Passes(source, facts, bound, told, looked, identity, copied, working)
     if once and not facts.rows:
         payment.read(passes.keep)
     made = Session(passes, design, terms.entropy, payment).run(recipe)
@@ -140,7 +145,7 @@ class _Counted:
         self._given = None
 
 
-def _facts(source: Any, looked: Seen, schema: Schema, records: int | None, terms: Terms) -> Facts:
+def _facts(source: Any, looked: Seen, schema: Schema, records: int | None, terms: Terms, threads: int) -> Facts:
     """What the design may rest on: said, registered, or found without a look at any value.
 
     Where the number of records is not public it is never found, but may be guessed by the caller.
@@ -153,7 +158,7 @@ def _facts(source: Any, looked: Seen, schema: Schema, records: int | None, terms
         if public and None not in (said, known) and said != known:
             raise InvalidArgument("records", f"the registered number, {known}, or left out", got=said)
     if said is None and public:
-        said = number_of_records(looked.source) if known is None and ledger is None else known
+        said = number_of_records(looked.source, threads) if known is None and ledger is None else known
     return Facts(
         records=said,
         is_public=public,

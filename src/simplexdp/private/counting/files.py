@@ -96,7 +96,7 @@ def forms(files: Files) -> list[str]:
     return [files.format or _format(path) for path in expand(files.paths)]
 
 
-def count_rows(files: Files) -> int:
+def count_rows(files: Files, threads: int = 1) -> int:
     """The number of records, from the metadata of Parquet files; text files are split into records for it."""
     paths = expand(files.paths)
     forms = [files.format or _format(path) for path in paths]
@@ -106,7 +106,7 @@ def count_rows(files: Files) -> int:
         if form != "parquet":
             from .text import count_text
 
-            total += count_text(path, form, files.layout)
+            total += count_text(path, form, files.layout, threads)
     return total
 
 

@@ -246,16 +246,16 @@ class Identity:
     parts: tuple[str, ...] = ()
 
 
-def number_of_records(source: Any) -> int | None:
+def number_of_records(source: Any, threads: int = 1) -> int | None:
     """How many rows a source has, without a look at any value; None where finding out would use the source up."""
     if isinstance(source, Deferred):
         return source.records
     if frames.is_codes(source):
         return frames.length(source)
     if isinstance(source, (str, os.PathLike)) or files.are_paths(source):
-        return files.count_rows(files.Files(source))
+        return files.count_rows(files.Files(source), threads)
     if isinstance(source, files.Files):
-        return files.count_rows(source)
+        return files.count_rows(source, threads)
     if isinstance(source, Query):
         source = seen(source).source
     if isinstance(source, Prepared):
@@ -277,7 +277,7 @@ def number_of_records(source: Any) -> int | None:
         if frames.is_dataset(source, of_files=True):
             return int(source.count_rows())
     if isinstance(source, Sequence):
-        numbers = [number_of_records(item) for item in source]
+        numbers = [number_of_records(item, threads) for item in source]
         return None if None in numbers else sum(number or 0 for number in numbers)
     return None
 

@@ -2,7 +2,7 @@
 
 Each thread has encoders of its own and takes one of a few tallies; counts are whole numbers, so it does not matter
 which tally a row is counted in. What depends on the order of the rows, as the choice of each person's rows does, is
-done in that order by the one thread that asks. The first failure in the order of the rows is the one that is told.
+done in that order by the one thread that asks. The first failure in the order of these pieces is the one that is told.
 """
 
 from __future__ import annotations

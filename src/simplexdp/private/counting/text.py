@@ -192,18 +192,19 @@ def _blocks(path: str, file: Any, layout: TextFile) -> Iterator[bytes]:
 
 def _last_end(data: bytes, mark: bytes, start: int, stop: int) -> int:
     """Where the last record ends that begins at `start` or later and is whole before `stop`; `start` if none is."""
-    for line in (b"\n", b"\r"):
-        inside = bool(mark) and data.count(mark, start, stop) % 2 == 1
-        # The last byte may be the first of two that end a line.
-        before = place = stop if line == b"\n" else stop - 1
-        if line == b"\r" and mark:
-            inside ^= data[before:stop] == mark
-        while (place := data.rfind(line, start, before)) >= 0:
+    # A carriage return may be the first of two characters that end a line.
+    alone = stop if data[stop : stop + 1] not in (b"", b"\n") else stop - 1
+    open_at_end = bool(mark) and data.count(mark, start, stop) % 2 == 1
+    found = start
+    for line, last in ((b"\n", stop), (b"\r", alone)):
+        inside, before = open_at_end ^ (bool(mark) and data[last:stop] == mark), last
+        while (place := data.rfind(line, found, before)) >= 0:
             inside ^= bool(mark) and data.count(mark, place, before) % 2 == 1
             if not inside:
-                return place + 1
+                found = place + 1
+                break
             before = place
-    return start
+    return found
 
 
 def _problem(block: bytes, layout: TextFile) -> str:
