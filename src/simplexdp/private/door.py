@@ -163,7 +163,7 @@ def _facts(source: Any, looked: Seen, schema: Schema, records: int | None, terms
         records=said,
         is_public=public,
         # Where rows stay elsewhere their order does too, and with it which rows of a person a pass would keep.
-        again=not (stays_elsewhere(looked.source) and terms.unit.person is not None),
+        again=not (stays_elsewhere(looked.source) and (terms.unit.person is not None or not _is_spark(looked.source))),
         rows=not stays_elsewhere(looked.source),
         prices=None if ledger is None else ledger.filter,
     )

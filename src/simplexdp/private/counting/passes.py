@@ -31,7 +31,7 @@ from .kernel import Block
 from .persons import Bound, HasGenerator
 from .plan import MEMORY_LIMIT, Deferred, Identity, Plan, column_spec, identity_of, make_plan
 from .query import OneRecordPerRow, Prepared, Query, Seen, readable, seen
-from .source import MixedBatch, Request, Source, engine_errors
+from .source import MixedBatch, Request, Source, Tabled, engine_errors
 from .spread import Encoding, Task, counted, tasks_of
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def count_bounded(
     plan = make_plan(schema, tables, memory_limit)
     source = files.with_layout(source, schema)
     known = source if isinstance(source, Seen) else seen(source)
+    if isinstance(known.source, Tabled):
+        return known.source.tables(schema, plan.tables, bound)
     return _tables(_arrays(known.source, schema, plan, bound, progress, threads), plan, known, bound)
 
 
@@ -221,7 +223,7 @@ def open_source(source: Any, request: Request) -> Source:
 def check_source(source: Any) -> None:
     """Refuse what is no source by its type, before anything is paid for."""
     source = source.source if isinstance(source, OneRecordPerRow) else source
-    known = isinstance(source, (str, os.PathLike, files.Files, Query, Prepared, Deferred, MixedBatch, Iterable))
+    known = isinstance(source, (str, os.PathLike, files.Files, Query, Prepared, Deferred, Tabled, MixedBatch, Iterable))
     known = known or frames.is_dataset(source) or frames.is_codes(source) or frames.is_pandas(source)
     known = known or _root(source) in ("pyspark", "duckdb", "_duckdb", "polars")
     if not (known or hasattr(source, "__arrow_c_stream__") or hasattr(source, "fetchmany")):
@@ -231,7 +233,7 @@ def check_source(source: Any) -> None:
 def stays_elsewhere(source: Any) -> bool:
     """Whether rows are counted where they are, as Spark does, so that no kernel here can see one."""
     source = source.source if isinstance(source, Seen | OneRecordPerRow) else source
-    return _root(source) == "pyspark" or _root(getattr(source, "connection", None)) == "pyspark"
+    return isinstance(source, Tabled) or _root(source) == "pyspark" or _root(getattr(source, "connection", None)) == "pyspark"
 
 
 def no_source(source: Any) -> InvalidArgument:
@@ -299,6 +301,9 @@ def validated(source: Any, schema: Schema, person: str | None = None) -> int:
 
     Quantile columns are checked against their bounds.
     """
+    if isinstance(source, Tabled):  # whose rows obeyed it when they were counted
+        source.check(schema, [(name,) for name in schema.names if name != person], *source.unit)
+        return source.records
     columns = [_bounds(column) if isinstance(column, Quantiles) else column for column in schema]
     bound = None if person is None else Bound.of(1, person, np.random.default_rng())
     counted = count_bounded(source, schema.replace(*columns), [(name,) for name in schema.names], bound=bound)

@@ -31,7 +31,7 @@ from .encode import ColumnSpec, Kind
 from .frames import without_columns
 from .kernel import Layout
 from .query import OneRecordPerRow, Prepared, Query, seen
-from .source import MixedBatch, engine_errors
+from .source import MixedBatch, Tabled, engine_errors
 
 if TYPE_CHECKING:
     from ...schema import Column, Schema
@@ -248,7 +248,7 @@ class Identity:
 
 def number_of_records(source: Any, threads: int = 1) -> int | None:
     """How many rows a source has, without a look at any value; None where finding out would use the source up."""
-    if isinstance(source, Deferred):
+    if isinstance(source, Deferred | Tabled):
         return source.records
     if frames.is_codes(source):
         return frames.length(source)
@@ -294,7 +294,10 @@ def can_be_read_again(source: Any, *, in_order: bool = False) -> bool:
         return not source.may_cut and source.language != "spark" and (not in_order or _keeps_order(source))
     if isinstance(
         source,
-        (Deferred, str, os.PathLike, files.Files, frames.CellNumbers, np.ndarray, pa.Table, pa.RecordBatch, MixedBatch),
+        (
+            *(Deferred, Tabled, str, os.PathLike, files.Files, frames.CellNumbers, np.ndarray),
+            *(pa.Table, pa.RecordBatch, MixedBatch),
+        ),
     ):
         return True
     root = type(source).__module__.partition(".")[0]
@@ -329,6 +332,9 @@ def _unnamed(source: files.Files) -> list[list[str]]:
 
 def identity_of(source: Any) -> Identity:
     """The identity of a source, from paths, file times and the text of queries."""
+    if isinstance(source, Tabled):
+        found: Identity = source.identity
+        return found
     if isinstance(source, (str, os.PathLike)) or files.are_paths(source):
         source = files.Files(source)
     if isinstance(source, files.Files):

@@ -180,6 +180,8 @@ def seen(source: Any) -> Seen:
         return _seen_query(source)
     if isinstance(source, OneRecordPerRow):
         return _seen_declared(source)
+    if isinstance(source, Tabled):
+        return Seen(source=source, relations=source.relations, declarations=source.declarations)
     what, looked = _plan_of(source)
     if looked is None:
         return Seen(source=source)

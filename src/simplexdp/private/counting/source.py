@@ -5,7 +5,8 @@ Depends on NumPy and pyarrow only, because it is shipped to Spark executors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,38 @@ class Part:
     label: str
     schema: Any
     batches: Iterator[Any]
+
+
+class Tabled(ABC):
+    """Rows that were counted before: what is asked for is read off their tables, and no row can be read again."""
+
+    @property
+    @abstractmethod
+    def relations(self) -> frozenset[Any]:
+        """The neighbours that they may be released under."""
+
+    @property
+    @abstractmethod
+    def declarations(self) -> tuple[str, ...]:
+        """What is declared of them."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> Any:
+        """Which rows they are."""
+
+    @property
+    @abstractmethod
+    def records(self) -> int:
+        """How many. **Private** unless that number is public."""
+
+    @abstractmethod
+    def check(self, schema: Any, tables: Iterable[Sequence[str]], rows: int | None, person: str | None) -> None:
+        """Refuse what cannot be read off the tables, before anything is paid for."""
+
+    @abstractmethod
+    def tables(self, schema: Any, tables: Iterable[Sequence[str]], bound: Any) -> list[Any]:
+        """The counts. **Private**."""
 
 
 @dataclass(frozen=True, kw_only=True)
