@@ -25,7 +25,8 @@ LAYERS: list[set[str]] = [
     {"models", "plots", "pictures"},
     {"planning", "fitting"},
     {"private"},
-    {"pipeline", "forecast", "stand_ins", "ledger", "naive_bayes", "score", "synthesis", "counting", "quantiles"},
+    {"pipeline", "forecast", "stand_ins", "ledger", "naive_bayes", "score", "synthesis", "counting", "quantiles"}
+    | {"shards"},
     {"cli", "learn", "network", "report", "spreadsheet", "synthesizer", "synthetic", "__init__", "__main__"},
 ]
 SEPARATE = [{"accounting", "sampling"}]

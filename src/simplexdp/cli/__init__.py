@@ -64,6 +64,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "app",
         "Start, show, verify and export a ledger of spent budgets, and register data sets.",
     ),
+    "shards": ("shards", "app", "Count shards where they lie, and release their sum in one place."),
     "account": ("account", "account", "The exact guarantee of a mechanism with given parameters."),
     "calibrate": (
         "account",

@@ -43,6 +43,7 @@ from .options import (
     OneRecord,
     Order,
     OutFile,
+    PartialsFolder,
     Person,
     PublicSize,
     Quote,
@@ -52,6 +53,8 @@ from .options import (
     Said,
     SchemaFile,
     Seed,
+    ShardsKey,
+    ShardsRequest,
     Sources,
     Sql,
     Threads,
@@ -63,6 +66,7 @@ from .options import (
     recipe_from,
     with_options,
 )
+from .shards import partials_from
 
 app = typer.Typer(help="Fit privately from files or a query, and write what may be published.", no_args_is_help=True)
 Columns = Annotated[
@@ -122,6 +126,9 @@ def request(
     seed: Seed = None,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
+    partials: PartialsFolder = None,
+    shards: ShardsRequest = None,
+    key: ShardsKey = None,
     threads: Threads = None,
     force: Force = False,
     yes: Yes = False,
@@ -143,7 +150,8 @@ def request(
         "entropy": seed,
     }
     return Request(
-        rows=source_from(
+        rows=partials_from(partials, shards, key, source, sql)
+        or source_from(
             source,
             sql,
             database,

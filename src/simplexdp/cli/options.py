@@ -61,6 +61,11 @@ OutFile = Annotated[Path, typer.Option("--out", help="Where to write; an existin
 Threads = Annotated[
     int | None, typer.Option(help="Threads that work; by default as many as the machine grants.", min=1)
 ]
+PartialsFolder = Annotated[
+    Path | None, typer.Option("--partials", help="A folder of partials that `shards count` wrote, in place of files.")
+]
+ShardsRequest = Annotated[Path | None, typer.Option("--request", help="With --partials: what was counted.")]
+ShardsKey = Annotated[Path | None, typer.Option("--key", help="With --partials: the key for release.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Publish a table of far more cells than records all the same.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Sources = Annotated[

@@ -26,6 +26,7 @@ from .counting import (
     Passes,
     Progress,
     Seen,
+    Tabled,
     can_be_read_again,
     check_columns,
     check_size,
@@ -90,6 +91,8 @@ def fit(
             hint = "Bins are merged after the count. Nothing was charged."
             wanted = f"of at most {MEMORY_LIMIT // 8} counted cells each"
             raise InvalidArgument("rounds", wanted, got=design.counted(each), hint=hint)
+    if isinstance(looked.source, Tabled):
+        looked.source.check(tables.schema, design.plan.columns, unit.rows_per_person, unit.person)
     check_columns(source, [*needed.names, *([] if unit.person is None else [unit.person])])
 
     # Charge
@@ -163,7 +166,9 @@ def _facts(source: Any, looked: Seen, schema: Schema, records: int | None, terms
         records=said,
         is_public=public,
         # Where rows stay elsewhere their order does too, and with it which rows of a person a pass would keep.
-        again=not (stays_elsewhere(looked.source) and (terms.unit.person is not None or not _is_spark(looked.source))),
+        again=not (
+            isinstance(looked.source, Tabled) or (stays_elsewhere(looked.source) and terms.unit.person is not None)
+        ),
         rows=not stays_elsewhere(looked.source),
         prices=None if ledger is None else ledger.filter,
     )

@@ -128,6 +128,8 @@ class ShardRequest:
                 raise FormatError(f"{path}: not a request for shards.")
             if body.get("version") != _VERSION:
                 raise FormatError(f"{path}: of another version of simplexdp.")
+            if not all(isinstance(names, list) for names in (body["tables"], body["shards"], *body["tables"])):
+                raise FormatError(f"{path}: a request for shards that is damaged.")
             return cls(
                 schema=Schema.from_json(json.dumps(body["schema"])),
                 tables=tuple(tuple(names) for names in body["tables"]),
@@ -207,9 +209,8 @@ def count_shard(
         "software": f"simplexdp {__version__}",
     }
     target = Path(out) / f"{name}{ENDING}" if Path(out).is_dir() else Path(out)
-    with whole_file(target) as made:
-        with made.open("wb") as file:
-            seal(file, header, _body(done, content, tables), key)
+    with whole_file(target) as made, made.open("wb") as file:
+        seal(file, header, _body(done, content, tables), key)
     target.chmod(0o600)
     return target
 
@@ -292,6 +293,11 @@ class Partials(Tabled):
         return Identity(about=f"partials of {len(self._paths)} shards", place=self.request.digest)
 
     @property
+    def unit(self) -> tuple[int | None, str | None]:
+        """As in the request."""
+        return self.request.rows_per_person, self.request.person
+
+    @property
     def records(self) -> int:
         """The rows of all shards. **Private** unless the number of records is public."""
         return self._sums()[0]
@@ -299,7 +305,7 @@ class Partials(Tabled):
     def check(self, schema: Schema, tables: Iterable[Sequence[str]], rows: int | None, person: str | None) -> None:
         """Refuse what cannot be read off the tables of the request; no partial is opened."""
         request = self.request
-        if (rows, person) != (request.rows_per_person, request.person):
+        if (rows, person) != self.unit:
             unit = "rows" if request.person is None else f"at most {request.rows_per_person} rows of each person"
             raise InvalidArgument("rows_per_person", f"as in the request of the shards, which counts {unit}", got=rows)
         for names in tables:
@@ -423,4 +429,3 @@ def _check_header(path: Path, header: Mapping[str, Any], request: ShardRequest, 
 def _some(what: str, names: Sequence[str]) -> str:
     """Ten names at most."""
     return f"{what} {', '.join(names[:10])}{f', ... ({len(names)} in all)' if len(names) > 10 else ''}."
-

@@ -132,7 +132,10 @@ def unseal(path: str | os.PathLike[str], key: ReleaseKey) -> tuple[dict[str, Any
         bound, number, last = hashlib.sha256(start).digest(), 0, False
         while not last:
             size = file.read(4)
-            sealed = file.read(min(struct.unpack("<I", size)[0], FRAME + _TAG)) if len(size) == 4 else b""
+            length = struct.unpack("<I", size)[0] if len(size) == 4 else 0
+            sealed = file.read(length) if length <= FRAME + _TAG else b""
+            if len(sealed) != length:
+                raise FormatError(f"{path}: cut or changed. Count the shard again.")
             ahead = file.read(1)
             if ahead:
                 file.seek(-1, os.SEEK_CUR)
@@ -140,9 +143,7 @@ def unseal(path: str | os.PathLike[str], key: ReleaseKey) -> tuple[dict[str, Any
             try:
                 found += cipher.decrypt(_nonce(number), sealed, bound + bytes([last]))
             except (InvalidTag, ValueError):
-                raise FormatError(
-                    f"{path}: cut, changed, or written with other keys. Count the shard again."
-                ) from None
+                raise FormatError(f"{path}: cut, changed, or written with other keys. Count the shard again.") from None
             number += 1
     return header, found
 

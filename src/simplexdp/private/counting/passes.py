@@ -233,7 +233,11 @@ def check_source(source: Any) -> None:
 def stays_elsewhere(source: Any) -> bool:
     """Whether rows are counted where they are, as Spark does, so that no kernel here can see one."""
     source = source.source if isinstance(source, Seen | OneRecordPerRow) else source
-    return isinstance(source, Tabled) or _root(source) == "pyspark" or _root(getattr(source, "connection", None)) == "pyspark"
+    return (
+        isinstance(source, Tabled)
+        or _root(source) == "pyspark"
+        or _root(getattr(source, "connection", None)) == "pyspark"
+    )
 
 
 def no_source(source: Any) -> InvalidArgument:

@@ -333,8 +333,8 @@ def _unnamed(source: files.Files) -> list[list[str]]:
 def identity_of(source: Any) -> Identity:
     """The identity of a source, from paths, file times and the text of queries."""
     if isinstance(source, Tabled):
-        found: Identity = source.identity
-        return found
+        known: Identity = source.identity
+        return known
     if isinstance(source, (str, os.PathLike)) or files.are_paths(source):
         source = files.Files(source)
     if isinstance(source, files.Files):

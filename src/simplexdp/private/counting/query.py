@@ -13,7 +13,7 @@ from ...budget import Neighbours
 from ...errors import InvalidArgument, PrivacyError, SourceError
 from .expressions import QUERY, NotUnderstood, Verdict, refusal, relations, shortened
 from .names import OBJECTS, Run, check_files, check_postgres, check_sqlite, resolve, understood
-from .source import engine_errors
+from .source import Tabled, engine_errors
 from .statement import DIALECTS, check
 
 ONE_RECORD = "the curator declares that each row of this {} comes from one record"

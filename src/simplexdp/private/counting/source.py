@@ -78,6 +78,11 @@ class Tabled(ABC):
 
     @property
     @abstractmethod
+    def unit(self) -> tuple[int | None, str | None]:
+        """The most rows of a person and the column that names the person, if persons are the unit."""
+
+    @property
+    @abstractmethod
     def records(self) -> int:
         """How many. **Private** unless that number is public."""
 
