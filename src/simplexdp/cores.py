@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from .budget import check_whole
 
@@ -73,6 +73,28 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int
         yield from map(work, items)
     else:
         yield from _spread(work, iter(items), threads)
+
+
+def ahead(items: Iterable[Item], threads: int) -> Generator[Item, None, None]:
+    """The same items, made by a thread of their own while this one works on those before: a few at most.
+
+    >>> list(ahead("abc", 2))
+    ['a', 'b', 'c']
+    """
+    if threads == 1:
+        yield from items
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1, thread_name_prefix="simplexdp") as pool:
+        waiting = deque(pool.submit(next, source, end) for _ in range(AHEAD))
+        try:
+            while (item := waiting.popleft().result()) is not end:
+                waiting.append(pool.submit(next, source, end))
+                yield cast(Item, item)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _spread(work: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Generator[Result, None, None]:

@@ -30,6 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .budget import check_whole
+from .cores import ahead, threads_from
 from .errors import InvalidArgument
 from .models.document import whole_file
 from .models.model import Model
@@ -176,15 +177,21 @@ def write_synthetic_records(
     bins: Bins = "auto",
     labels: bool = False,
     seed: int | np.random.Generator | None = None,
+    threads: int | None = None,
 ) -> None:
-    """Write synthetic records to a .csv or .parquet file, block by block; nothing is left if it fails."""
+    """Write synthetic records to a .csv or .parquet file, block by block; nothing is left if it fails.
+
+    With two `threads`, which is what the machine grants by default, some are drawn while others are written; the file
+    is the same.
+    """
+    working = threads_from(threads)
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InvalidArgument("path", "the name of a .csv or .parquet file", got=str(path))
     reader = synthetic_records(model, size, bins=bins, labels=labels, seed=seed)
     with whole_file(target) as made, _writer(str(made), reader.schema, suffix) as writer:
-        for batch in reader:
+        for batch in ahead(reader, working):
             writer.write_batch(batch)
 
 

@@ -243,3 +243,22 @@ def test_threads_are_a_number_or_what_is_granted(tmp_path: Path) -> None:
     (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000")
     assert cores._quota(tmp_path) == 4
     assert cores._quota(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ahead_gives_the_same_items_and_failures(threads: int) -> None:
+    def items() -> Any:
+        yield from range(5)
+        raise OSError("late")
+
+    assert list(cores.ahead(range(7), threads)) == list(range(7))
+    found: list[int] = []
+    with pytest.raises(OSError, match="late"):
+        found += cores.ahead(items(), threads)
+    before = threading.active_count()
+    for item in cores.ahead(range(100), threads):
+        found.append(item)
+        if item == 3:
+            break
+    assert found[-4:] == [0, 1, 2, 3]
+    assert threading.active_count() <= before + 1

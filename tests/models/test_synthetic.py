@@ -242,3 +242,34 @@ def test_wrong_requests_are_refused(tmp_path: Path) -> None:
         synthetic_records(bare, 5)
     with pytest.raises(InvalidArgument, match="unresolved quantiles"):
         decode(Quantiles(4, lower=0, upper=1, name="q"), np.array([0]), np.random.default_rng(0))
+
+
+class _Given:
+    """A generator whose next numbers are known."""
+
+    def __init__(self, numbers):
+        self._numbers = numbers
+
+    def random(self, size):
+        return self._numbers[:size]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 700, 9000, 300_000])
+@pytest.mark.parametrize("cells", [1, 2, 7, 40])
+def test_the_guide_gives_the_cells_of_the_search(rows, cells):
+    """The same cell for every number: random ones, the ends of slices, the borders of cells, and their neighbours."""
+    if rows * cells > 1_000_000:
+        pytest.skip("large")
+    draw = np.random.default_rng(rows * cells)
+    table = draw.dirichlet(np.full(cells, 0.3), size=rows)
+    table[draw.random(table.shape) < 0.2] = 0.0
+    table[:, 0] += table.sum(axis=1) == 0
+    draws = RowDraws(table)
+    borders = np.cumsum(table, axis=1).ravel()[:3000]
+    exact = np.concatenate([np.arange(256) / 256, borders / np.maximum(borders.max(), 1)])
+    near = np.concatenate([np.nextafter(exact, 0), np.nextafter(exact, 1), exact, draw.random(5000)])
+    numbers = np.clip(near, 0, np.nextafter(1.0, 0))
+    which = draw.integers(0, rows, numbers.size)
+    found = draws.draw(which, _Given(numbers))
+    assert found.tolist() == draws._searched(which, numbers).tolist()
+    assert (draws._slices > 1) == (rows <= 1 << 19)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -14,6 +18,7 @@ from numpy.typing import NDArray
 
 from .. import plots
 from ..budget import check_fraction
+from ..cores import ahead, in_order, threads_from
 from ..errors import InvalidArgument, SourceError
 from ..ledger import Ledger
 from ..models import Model, Predictor, check_document, read
@@ -25,6 +30,7 @@ from ..private.counting.files import Files, column_names, open_files, with_layou
 from ..private.counting.kernel import BatchEncoder
 from ..private.counting.plan import column_spec
 from ..private.counting.source import Request, arrow_batch, arrow_schema, batches_in, engine_errors
+from ..private.counting.spread import Task, tasks_in
 from ..report import model_report
 from ..schema import Categories, Schema
 from ..synthetic import Bins, synthetic_records
@@ -38,6 +44,7 @@ from .options import (
     Names,
     OutFile,
     Quote,
+    Threads,
     layout_from,
     names_from,
     print_json,
@@ -235,6 +242,7 @@ def sample(
     given: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE: records of such people alone; repeatable.")
     ] = None,
+    threads: Threads = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -247,7 +255,7 @@ def sample(
     reader = synthetic_records(found, size, bins=BINS[bins], labels=labels, seed=seed, given=known)
     done = 0
     with progress_bar("drawing") as progress, table_writer(out, reader.schema) as writer:
-        for batch in reader:
+        for batch in ahead(reader, threads_from(threads)):
             writer.write_batch(batch)
             done += batch.num_rows
             progress(done, size)
@@ -286,6 +294,7 @@ def predict(
     encoding: Encoding = None,
     quote: Quote = None,
     names: Names = None,
+    threads: Threads = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -301,7 +310,8 @@ def predict(
     copied = (names_from("--keep", keep, there) if keep != [""] else []) if keep else there
     rows = 0
     with progress_bar("predicting") as progress:
-        total, blocks = _blocks(files, replace(job, ignores=unknown == "ignore"), copied, probabilities)
+        asked = replace(job, ignores=unknown == "ignore")
+        total, blocks = _blocks(files, asked, copied, probabilities, threads_from(threads))
         schema = next(blocks)
         with table_writer(out, schema) as writer:
             for batch in blocks:
@@ -378,34 +388,54 @@ def _job(model: Model, target: str | None, given: Sequence[str] | None, there: S
     return _Job(schema=model.schema, target=wanted, evidence=evidence, model=model)
 
 
-def _blocks(files: Files, job: _Job, copied: Sequence[str], probabilities: bool) -> tuple[int | None, Iterator[Any]]:
+def _blocks(
+    files: Files, job: _Job, copied: Sequence[str], probabilities: bool, threads: int
+) -> tuple[int | None, Iterator[Any]]:
     """The number of rows where it is known; then the schema of the output and its batches."""
     specs = job.specs
     # Columns that are only copied are read as text where a file has no types of its own.
     extra = [column_spec(Categories([""], name=name)) for name in copied if name not in job.evidence]
-    opened = open_files(files, Request(specs=(*specs, *extra), person=None, rows=ROWS))
+    opened = open_files(files, Request(specs=(*specs, *extra), person=None, rows=ROWS, threads=threads))
+    local = threading.local()
+
+    def encoded(task: Task) -> list[tuple[Any, list[Codes]]]:
+        """The rows of a task in pieces, with their cell numbers; by any thread."""
+        if not hasattr(local, "encoder"):
+            local.encoder = BatchEncoder(specs, None, ROWS)
+        found = []
+        for batch in batches_in(iter((task.rows,)), task.label):
+            for start in range(0, batch.num_rows, ROWS):
+                piece = batch.slice(start, ROWS)
+                (block,) = local.encoder.blocks(piece, task.label)
+                found.append((arrow_batch(piece), list(block.codes)))
+        return found
 
     def batches() -> Iterator[Any]:
-        encoder = BatchEncoder(specs, None, ROWS)
-        schema = None
-        try:
+        checked, schema = BatchEncoder(specs, None, ROWS), None
+        with contextlib.closing(opened):
             for part in opened.parts:
-                encoder.check(part.schema, part.label)
+                checked.check(part.schema, part.label)
                 if schema is None:
                     schema = _schema(arrow_schema(part.schema), job, copied, probabilities)
                     yield schema
-                done = 0
-                for batch in batches_in(part.batches, part.label):
-                    for start in range(0, batch.num_rows, ROWS):
-                        piece = batch.slice(start, ROWS)
-                        (block,) = encoder.blocks(piece, part.label)
-                        found = job.classify(list(block.codes), done, part.label)
-                        done += piece.num_rows
-                        yield _output(arrow_batch(piece), job, found, schema, copied, part.label)
-        finally:
-            opened.close()
+                answer = partial(_answered, job, schema, copied, part.label)
+                pieces = in_order(encoded, tasks_in(part, ROWS), threads)
+                yield from in_order(answer, _placed(pieces), threads)
 
     return opened.rows, batches()
+
+
+def _placed(pieces: Iterator[list[tuple[Any, list[Codes]]]]) -> Iterator[tuple[Any, list[Codes], int]]:
+    """Each piece with the rows before it."""
+    done = 0
+    for batch, codes in chain.from_iterable(pieces):
+        yield batch, codes, done
+        done += batch.num_rows
+
+
+def _answered(job: _Job, schema: Any, copied: Sequence[str], label: str, piece: tuple[Any, list[Codes], int]) -> Any:
+    batch, codes, before = piece
+    return _output(batch, job, job.classify(codes, before, label), schema, copied, label)
 
 
 def _schema(part: Any, job: _Job, copied: Sequence[str], probabilities: bool) -> Any:

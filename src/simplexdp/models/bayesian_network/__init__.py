@@ -339,11 +339,9 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
     def _ancestral(self, size: int, generator: np.random.Generator) -> dict[str, IntArray]:
         drawn: dict[str, IntArray] = {}
         for node, parents in self.graph.families:
-            rows = (
-                np.ravel_multi_index([drawn[name] for name in parents], self.schema.shape(parents)).astype(np.int64)
-                if parents
-                else np.zeros(size, dtype=np.int64)
-            )
+            rows = drawn[parents[0]] if parents else np.zeros(size, dtype=np.int64)
+            for name in parents[1:]:
+                rows = rows * self.schema[name].size + drawn[name]
             drawn[node] = self._draws[node].draw(rows, generator)
         return {name: drawn[name] for name in self.columns}
 

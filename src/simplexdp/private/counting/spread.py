@@ -21,7 +21,7 @@ from ...cores import in_order
 from .kernel import BatchEncoder, Block, Counter
 from .persons import PersonSample
 from .plan import Plan
-from .source import Piece, Request, Source, engine_errors, guarded
+from .source import Part, Piece, Request, Source, engine_errors, guarded
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,17 @@ def tasks_of(source: Source, request: Request) -> Generator[Task, None, None]:
     for part in source.parts:
         if part.schema is not None:
             encoder.check(part.schema, part.label)
-        for item in guarded(part.batches, part.label):
-            if isinstance(item, Piece | Block) or item.num_rows <= request.rows:
-                yield Task(item, part.label)
-                continue
-            for start in range(0, item.num_rows, request.rows):
-                yield Task(item.slice(start, request.rows), part.label)
+        yield from tasks_in(part, request.rows)
+
+
+def tasks_in(part: Part, rows: int) -> Iterator[Task]:
+    """The rows of a part in their order, so many at once, or in the pieces that it has."""
+    for item in guarded(part.batches, part.label):
+        if isinstance(item, Piece | Block) or item.num_rows <= rows:
+            yield Task(item, part.label)
+            continue
+        for start in range(0, item.num_rows, rows):
+            yield Task(item.slice(start, rows), part.label)
 
 
 class Encoding:
