@@ -50,6 +50,7 @@ from simplexdp.accounting import conversion, paper
 from simplexdp.accounting.filters import RenyiFilter, filter_for
 from simplexdp.accounting.loss import to_pld
 from simplexdp.budget import Unit
+from simplexdp.cores import threads_from
 from simplexdp.fitting import Facts, Terms
 from simplexdp.forecast import tables_recipe
 from simplexdp.ledger import Amount, Registration
@@ -58,7 +59,7 @@ from simplexdp.models import guarantee
 from simplexdp.naive_bayes import fit_naive_bayes
 from simplexdp.noisy import NoiseLaw
 from simplexdp.pipeline import fit_recipe
-from simplexdp.private.counting import Deferred, identity_of
+from simplexdp.private.counting import Deferred, Passes, identity_of, number_of_records
 from simplexdp.sampling import discrete, polya
 from simplexdp.schema import merged
 
@@ -455,6 +456,13 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         lambda **v: json.dumps(count(ROWS, PLAIN, [("a",)], **persons(**v))[0].rows_per_person),
         rows_per_person=2,
         memory_limit=100,
+        threads=2,
+    ),
+    "private.counting.passes.Passes": sample(
+        lambda threads: json.dumps(Passes(ROWS, Facts(records=24, is_public=True), threads=threads)._threads), threads=2
+    ),
+    "private.counting.plan.number_of_records": sample(
+        lambda threads: number_of_records(ROWS, threads_from(threads)), threads=2
     ),
     "private.counting.plan.Deferred": sample(
         lambda records: json.dumps(Deferred(records=records, make=list).records), records=24
@@ -654,6 +662,7 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         lambda **v: BayesianNetwork([("a", "b")], SCHEMA, entropy=1).fit(ROWS, person="who", **v).model.guarantee,
         rows_per_person=2,
         records=24,
+        threads=2,
     ),
     "network.BayesianNetwork.sample": sample(
         lambda **v: str(fitted().sample(**{"seed": 1} | v)), size=100, seed=16, replicates=2
@@ -664,18 +673,20 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         lambda **v: fit_naive_bayes(ROWS, SCHEMA, "a", ["b"], person="who", **v, **FACTS).guarantee,
         rows_per_person=2,
         records=24,
+        threads=2,
     ),
     "fitting.Terms.of": sample(
         lambda rows_per_person: str(Terms.of(BUDGET, rows_per_person=rows_per_person, entropy=1).unit),
         rows_per_person=2,
     ),
     "pipeline.fit_recipe": sample(
-        lambda records: (
-            fit_recipe(tables_recipe([("a",)], PLAIN), ROWS, person="who", rows_per_person=2, records=records, **FACTS)
+        lambda **v: (
+            fit_recipe(tables_recipe([("a",)], PLAIN), ROWS, person="who", rows_per_person=2, **v, **FACTS)
             .releases[0]
             .values
         ),
         records=24,
+        threads=2,
     ),
     **said("models.tables.TablesModel", lambda: many_tables()),
     "models.tables.TablesModel.count": sample(lambda level: str(many_tables().count("a", level=level)), level=0.5),
@@ -696,6 +707,7 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         weights=2,
         rows_per_person=2,
         records=24,
+        threads=2,
     ),
     "pipeline.fit_tables": [],
     "pipeline.release": sample(lambda counts: release(counts, **FACTS).values, counts=COUNTS),
@@ -703,6 +715,7 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         lambda **v: document(release_distribution(ROWS, PLAIN, ["a"], person="who", **v, **FACTS)),
         rows_per_person=2,
         records=24,
+        threads=2,
     ),
     "planning.Asked": sample(planned, shapes=[[17]], total=100, rows=1, pure=[0.5]),
     "planning.plan_tables": sample(planned, shapes=[[17]]),
@@ -789,7 +802,7 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
     "synthetic.synthetic_records": sample(
         lambda **v: synthetic.synthetic_records(table_release(), **{"seed": 1} | v).read_all(), size=100, seed=16
     ),
-    "synthetic.write_synthetic_records": sample(lambda **v: written(**{"seed": 1} | v), size=100, seed=16),
+    "synthetic.write_synthetic_records": sample(lambda **v: written(**{"seed": 1} | v), size=100, seed=16, threads=2),
     "private.tables.CountTable": Sample(
         lambda **v: json.dumps(table(**v)),
         {"counts": [[100, 127], [120, 90]], "rows_per_person": 16},

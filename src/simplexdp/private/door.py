@@ -26,7 +26,6 @@ from .counting import (
     Passes,
     Progress,
     Seen,
-    Tabled,
     can_be_read_again,
     check_columns,
     check_size,
@@ -39,6 +38,7 @@ from .counting import (
 )
 from .counting.persons import Bound
 from .counting.plan import MEMORY_LIMIT
+from .counting.source import Tabled
 from .given import Given
 from .session import Session
 from .tables import CountTable

@@ -8,6 +8,8 @@ that is accepted, and who has the secret for counting alone reads nothing.
 
 A file is cut into frames, each with its number, and the last one is marked: none can be left out, changed, moved or
 taken from another file.
+
+Proof: docs/proofs/composition.md.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from .plan import (
     number_of_records,
 )
 from .query import OneRecordPerRow, Query, Seen, seen
-from .source import Tabled
 
 __all__ = [
     "CellNumbers",
@@ -26,7 +25,6 @@ __all__ = [
     "Progress",
     "Query",
     "Seen",
-    "Tabled",
     "can_be_read_again",
     "check_columns",
     "check_names",

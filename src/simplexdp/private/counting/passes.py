@@ -348,7 +348,7 @@ class Passes:
         self._source, self._facts, self._bound, self._progress = source, facts, bound, progress
         self._identity = identity_of(source) if identity is None else identity
         self._rows: int | None = None
-        self._threads = threads
+        self._threads = threads_from(threads)
         self._copied: Schema | None = copied
         self._copy: PrivateCopy | None = None
         self._kept: Any = None

@@ -59,7 +59,10 @@ class Part:
 
 
 class Tabled(ABC):
-    """Rows that were counted before: what is asked for is read off their tables, and no row can be read again."""
+    """Rows that were counted before: what is asked for is read off their tables, and no row can be read again.
+
+    Proof: docs/proofs/composition.md.
+    """
 
     @property
     @abstractmethod
