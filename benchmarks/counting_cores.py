@@ -4,10 +4,10 @@
 
 Three requests (the tables of a naive Bayes classifier, the families of a network, all pairs of columns) from four
 sources (Parquet, memory, CSV of digits, CSV of quoted strings). Every contender is asked for the same tables; DuckDB in
-two ways, by grouping sets where they are not hundreds, and by one statement a table over rows that it has loaded; polars
-lazily and over loaded rows. The fastest counts. Turns are interleaved and the least wall time of each is taken, so that what else runs on the
-machine disturbs all alike; the load is printed. Each group of contenders runs in a process of its own, because polars
-takes its number of threads when it is imported.
+two ways, by grouping sets where they are not hundreds, and by one statement a table over rows that it has loaded;
+polars lazily and over loaded rows. The fastest counts. Turns are interleaved and the least wall time of each is taken,
+so that what else runs on the machine disturbs all alike; the load is printed. Each group of contenders runs in a
+process of its own, because polars takes its number of threads when it is imported.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def contenders(path: Path, source: str, request: str, threads: int) -> dict[str,
     tables, schema = REQUESTS[request], declared(source == "strings csv")
     held: Any = pq.read_table(path) if source == "memory" else None
     ours: Any = path if held is None else held
-    frame = None if held is None else polars.from_arrow(held)
+    frame: Any = None if held is None else polars.from_arrow(held)
     relation = f"'{path}'"
     memory = duckdb.connect(config={"threads": threads})
     if held is not None:
@@ -86,8 +86,9 @@ def contenders(path: Path, source: str, request: str, threads: int) -> dict[str,
 
     def sets() -> object:
         wanted = ", ".join(f"({', '.join(names)})" for names in tables)
+        used = ", ".join(dict.fromkeys(name for names in tables for name in names))
         statement = "SELECT {}, count(*) FROM {} GROUP BY GROUPING SETS ({})"
-        return _duckdb(lambda on, rows: on.sql(statement.format(", ".join(COLUMNS), rows, wanted)).fetchall())
+        return _duckdb(lambda on, rows: on.sql(statement.format(used, rows, wanted)).fetchall())
 
     def each() -> object:
         def run(on: Any, rows: str) -> object:
