@@ -87,11 +87,13 @@ class Synthesizer:
         person: str | None = None,
         records: int | None = None,
         progress: Progress | None = None,
+        threads: int | None = None,
     ) -> Synthesizer:
         """Charge for all steps, then count, draw and choose, step by step; see `simplexdp.count` for the sources.
 
         `records` is the public number of records, if the source is a stream. Under add-remove and for persons it is a
         guess from public knowledge: the budget is spread over the steps for about so many (10,000 if nothing is said).
+        `threads` count, by default as many as the machine grants.
         """
         terms = Terms.of(
             self.budget,
@@ -103,7 +105,7 @@ class Synthesizer:
             ledger=opened(self.ledger),
             dataset=self.dataset,
         )
-        self._model = fit(self.recipe, source, terms, records=records, progress=progress)
+        self._model = fit(self.recipe, source, terms, records=records, progress=progress, threads=threads)
         return self
 
     @property

@@ -20,6 +20,7 @@ from .options import (
     FileFormat,
     Force,
     Json,
+    Names,
     OutFile,
     Person,
     Quote,
@@ -110,10 +111,11 @@ def count(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     quote: Quote = None,
+    names: Names = None,
     as_json: Json = False,
 ) -> None:
     """Count one shard, and write its partial: encrypted, whole or not at all; a repeated shard replaces it."""
-    rows: Any = source_from(source, None, None, file_format, layout_from(delimiter, encoding, quote))
+    rows: Any = source_from(source, None, None, file_format, layout_from(delimiter, encoding, quote, names))
     named = Path(source[0]).name if name is None and len(source) == 1 else name
     with progress_bar("counting") as progress:
         made = count_shard(

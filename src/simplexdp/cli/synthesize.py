@@ -40,7 +40,7 @@ def synthesize(
     made = Synthesizer(asked.schema, target=target, columns=names, **paid, **settings)
     check_output(asked.out, asked.force, ENDINGS)
     kept = None if model is None else check_output(model, asked.force)
-    persons = {key: value for key, value in asked.counting.items() if key not in ("many_cells", "threads")}
+    persons = {key: value for key, value in asked.counting.items() if key != "many_cells"}
     with progress_bar("learning") as progress:
         made.fit(asked.rows, progress=progress, **persons)
     if kept is not None:
