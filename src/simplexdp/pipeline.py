@@ -5,6 +5,7 @@ Proof: docs/proofs/composition.md.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,12 +142,15 @@ class CrossTablesRecipe:
 
     def design(self, facts: Facts, terms: Terms) -> Design:
         """What to draw, with which share of the budget each: a function of sizes alone."""
+        estimated = sum(math.prod(self.schema.shape(names)) for names in self.wanted)
         if self.split != "loss":
-            return designed(self.tables, facts, terms, Later(split=self.split))
+            return designed(self.tables, facts, terms, Later(split=self.split, estimated=estimated))
         sizes = {name: self.schema[name].size for names in self.wanted for name in names}
         public = terms.unit.total_is_public
         columns, shares = least_variance_tables(self.wanted, sizes, self.weights, total_is_public=public)
-        return designed(Tabulated(columns=columns, schema=self.schema), facts, terms, Later(split=shares))
+        return designed(
+            Tabulated(columns=columns, schema=self.schema), facts, terms, Later(split=shares, estimated=estimated)
+        )
 
     def follow(self, design: Design) -> Steps[TablesModel]:
         """All at once, and estimates from all together."""

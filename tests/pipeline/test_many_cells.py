@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from simplexdp import BayesianNetwork, Budget, Schema, release_distribution
+from simplexdp import BayesianNetwork, Budget, Schema, TablesModel, release_distribution, release_tables
 from simplexdp.errors import FormatError, InvalidArgument
 from simplexdp.ledger import Ledger
 from simplexdp.models import Release, read
@@ -48,6 +48,20 @@ def test_they_are_published_where_they_are_wanted_in_a_compact_file(tmp_path):
     assert isinstance(again, Release)
     assert again.values.dtype == found.values.dtype
     assert (again.values == found.values).all()
+
+
+def test_estimated_tables_are_forecast_with_what_is_estimated_and_packed_too(tmp_path):
+    """216,000 estimated cells: 10.1 bytes each and 1 of the draw in the file, which the forecast says to a tenth."""
+    with pytest.raises(InvalidArgument, match=r"0\.043 GiB of memory and a file of about 2 MiB"):
+        release_tables(ROWS, SCHEMA, [("a", "b", "c")], budget=BUDGET)
+    found = release_tables(ROWS, SCHEMA, [("a", "b", "c")], budget=BUDGET, entropy=1, many_cells=True)
+    text = found.to_json()
+    assert 9 * 216_000 < len(text) < 12 * 216_000
+    assert len(json.dumps(found.tables["a", "b", "c"].ravel().tolist())) > 1.5 * len(text)
+    (tmp_path / "t.json").write_text(text)
+    again = read(tmp_path / "t.json")
+    assert isinstance(again, TablesModel)
+    assert again.tables["a", "b", "c"].tobytes() == found.tables["a", "b", "c"].tobytes()
 
 
 @pytest.mark.parametrize("mechanism", ["dirichlet", "polya"])

@@ -35,7 +35,9 @@ MANY_RECORDS = 10_000
 """As many are taken for granted where no number is known."""
 MEMORY_PER_CELL, FILE_PER_CELL, FILE_PER_SHARE = 64, 1.0, 10.1
 """Bytes, measured on tables of 10^6 cells at ε = 1: 39 to 62 for the count, the draw and the estimate; in a document
-0.7 to 0.9 for whole numbers, 10.1 for the shares of a Dirichlet draw."""
+0.7 to 0.9 for whole numbers, 10.1 for the shares of a Dirichlet draw and for estimated counts."""
+MEMORY_PER_ESTIMATE = 150
+"""Bytes for each cell that is estimated from several tables together, measured in the same way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +132,7 @@ class Design:
         estimate: how probabilities are made of the draws.
         total: the public number of records, where it is known beforehand.
         rounds: what follows the fixed tables.
+        estimated: cells that are estimated from all tables together and kept beside them.
     """
 
     plan: Plan
@@ -140,6 +143,7 @@ class Design:
     estimate: Method
     total: float | None
     rounds: tuple[Round, ...] = ()
+    estimated: int = 0
 
     @property
     def guarantee(self) -> Guarantee:
@@ -222,12 +226,14 @@ class Later:
         released: the schema that tables are released in, if bins are merged.
         split: of the rest of the budget over the tables.
         left_out: what public facts rule out, in words for a certificate.
+        estimated: cells that are estimated from all tables together and kept beside them.
     """
 
     rounds: Sequence[Round] = ()
     released: Schema | None = None
     split: Split = field(default="equal")
     left_out: tuple[str, ...] = ()
+    estimated: int = 0
 
 
 def designed(
@@ -281,6 +287,7 @@ def designed(
         estimate=terms.estimate,
         total=facts.total,
         rounds=tuple(later.rounds),
+        estimated=later.estimated,
     )
     assert design.merges is not None  # what cannot be merged is refused here
     return design
@@ -301,14 +308,15 @@ def check_cells(design: Design, facts: Facts, *, many_cells: bool) -> None:
     law = getattr(design.mechanisms[place], "law", None)
     noise = f" The noise of a cell has a standard deviation of {math.sqrt(law.variance):.3g}." if law else ""
     kept = FILE_PER_SHARE if getattr(design.mechanisms[place], "draws_shares", False) else FILE_PER_CELL
+    memory = sum(cells) * MEMORY_PER_CELL + design.estimated * MEMORY_PER_ESTIMATE
+    size = sum(cells) * kept + design.estimated * FILE_PER_SHARE
     told = f"{facts.records:,} records" if facts.records is not None else "an unknown number of records"
     raise InvalidArgument(
         "tables",
         f"of fewer cells: ({', '.join(design.plan.columns[place])}) has {largest:,} for {told}",
         hint=f"On average a cell holds {records / largest:.2g} of them.{noise} All tables take about "
-        f"{sum(cells) * MEMORY_PER_CELL / 2**30:.2g} GiB of memory and a file of about "
-        f"{sum(cells) * kept / 2**20:.0f} MiB. Take fewer columns or larger bins; or say many_cells=True "
-        "(--yes). Nothing was charged.",
+        f"{memory / 2**30:.2g} GiB of memory and a file of about {size / 2**20:.0f} MiB. Take fewer columns or larger "
+        "bins; or say many_cells=True (--yes). Nothing was charged.",
     )
 
 

@@ -28,7 +28,18 @@ from ..estimation.joint import JointPosterior
 from ..estimation.network_tables import OverlappingTables
 from ..schema import Schema
 from .answer import Answer
-from .document import NUMBERS, SCHEMA, TEXTS, guarantee_schema, object_schema, reading_body, release_schema
+from .document import (
+    NUMBERS,
+    PACKED,
+    SCHEMA,
+    TEXTS,
+    guarantee_schema,
+    object_schema,
+    packed,
+    reading_body,
+    release_schema,
+    unpacked,
+)
 from .guarantee import Guarantee
 from .margin import Line, Margin, bins_of, names_of, only
 from .model import ModelOfReleases
@@ -351,9 +362,7 @@ class TablesModel(ModelOfReleases):
             "schema": json.loads(self.schema.to_json()),
             "guarantee": self.guarantee.to_body(),
             "releases": [{key: value for key, value in body.items() if key != "guarantee"} for body in releases],
-            "tables": [
-                {"columns": list(names), "counts": counts.ravel().tolist()} for names, counts in self.tables.items()
-            ],
+            "tables": [{"columns": list(names), "counts": packed(counts)} for names, counts in self.tables.items()],
             "parts": self.parts,
         }
 
@@ -364,9 +373,7 @@ class TablesModel(ModelOfReleases):
             guarantee = Guarantee.from_body(body["guarantee"])
             schema = Schema.from_json(json.dumps(body["schema"]))
             tables = {
-                tuple(each["columns"]): np.array(each["counts"], dtype=np.float64).reshape(
-                    schema.shape(each["columns"])
-                )
+                tuple(each["columns"]): _unpacked(each["counts"], schema.shape(each["columns"]))
                 for each in body["tables"]
             }
             if body["parts"] is not None and body["parts"] not in schema:
@@ -389,7 +396,7 @@ class TablesModel(ModelOfReleases):
     @classmethod
     def body_schema(cls) -> dict[str, Any]:
         """The JSON Schema of what `to_body` writes."""
-        one = object_schema({"columns": TEXTS, "counts": NUMBERS})
+        one = object_schema({"columns": TEXTS, "counts": {"oneOf": [NUMBERS, PACKED]}})
         return object_schema(
             {
                 "schema": SCHEMA,
@@ -403,6 +410,10 @@ class TablesModel(ModelOfReleases):
 
 _CHECKED = 400
 """Up to so many tables a file is read only if they agree; that takes the square of their number."""
+
+
+def _unpacked(counts: Any, shape: tuple[int, ...]) -> FloatArray:
+    return np.asarray(unpacked(counts, math.prod(shape)), dtype=np.float64).reshape(shape)
 
 
 def _estimated(schema: Schema, releases: Sequence[Release], wanted: Sequence[Columns]) -> dict[Columns, Estimated]:
