@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from simplexdp import __version__
 
 _ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(_ROOT), str(_ROOT / "docs" / "_ext")]
+os.environ["COLUMNS"] = "100"  # of the output of commands
 
 project = "simplexdp"
 author = "the simplexdp authors"
@@ -19,12 +23,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # the program that sets formulas, as files beside the pages
+    "walked",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_ext"]
 source_suffix = {".md": "markdown"}
 default_role = "code"  # docstrings write names in single backticks
 
-myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
@@ -39,6 +45,7 @@ html_theme_options = {
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
+    "header_links_before_dropdown": 6,
 }
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]

@@ -18,8 +18,8 @@ from ..estimation.posterior import About
 from ..estimation.values import IntervalKind
 from ..lazy import sparse, special
 from ..schema import Categories, Column, Numeric
-from ..shown import Shown
-from .sections import Table
+from ..shown import Shown, card
+from .sections import Bars, Table
 
 FloatArray = NDArray[np.float64]
 Ground = Literal["released", "given the graph"]
@@ -83,6 +83,31 @@ class Answer(Shown):
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def picture(self) -> Bars:
+        """The estimates as bars with their intervals."""
+        return Bars(
+            labels=[", ".join(label) or self.measure for label in self.labels],
+            values=self.estimate,
+            lower=self.low,
+            upper=self.high,
+            title=f"{self.measure}{' by ' if self.names else ''}{', '.join(self.names)}",
+            unit=f"{self.measure}, {self.level:.0%} intervals",
+        )
+
+    def plot(self) -> Any:
+        """The estimates with their intervals: a figure of matplotlib that shows itself in a notebook."""
+        from .. import plots
+
+        return plots.figure(self.picture())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it rests on, bars with intervals, and the numbers."""
+        from ..pictures import svg
+
+        whole = all(np.isfinite(each).all() for each in (self.estimate, self.low, self.high))
+        drawn = svg(self.picture()) if whole and len(self) > 1 and float(self.estimate.min()) >= 0 else ""
+        return card(repr(self), self._facts(), self._columns(), drawn=drawn)
 
     @property
     def remarks(self) -> list[str]:

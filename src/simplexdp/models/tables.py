@@ -473,12 +473,9 @@ def _cross_section(model: TablesModel, names: Columns, view: View, picture: bool
     if len(across) > _COLUMNS:
         notes.append(f"the first {_COLUMNS} of {len(across)} columns")
     figures = []
-    if picture and len(names) == 2 and min(counts.shape) > 1:
-        first, second = names
-        rows_, title = list(schema[first].labels), heading
-        drawn = HeatMap(
-            values=counts, axes=(first, second), rows=rows_, columns=across, title=title, unit="estimated records"
-        )
+    if picture and min(flat.shape) > 1:
+        axes = (" × ".join(names[:-1]), names[-1])
+        drawn = HeatMap(values=flat, axes=axes, rows=labels, columns=across, title=heading, unit="estimated records")
         figures = [(drawn, f"Records by {heading}")]
     return Section(
         heading=heading,
