@@ -45,7 +45,7 @@ html_theme_options = {
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 4,
 }
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tools.walks import DOCS, TUTORIALS, Block, Output, Walk, blocks, cells, notebook, pages, text_of
+
+from simplexdp import Budget, Gaussian, Laplace
 
 NAMES = [path.stem for path in pages()]
 
@@ -75,8 +81,6 @@ def test_other_pages_with_code_run(page: str) -> None:
 
 
 def test_the_risks_on_the_page_about_choosing_are_those_of_the_library() -> None:
-    from simplexdp import Budget, Gaussian, Laplace
-
     page = (DOCS / "choosing.md").read_text(encoding="utf-8")
     gaussian, laplace = (kind.calibrate(Budget(epsilon=1, delta=1e-6)).loss() for kind in (Gaussian, Laplace))
     assert gaussian.posterior() < 0.55 < laplace.posterior()  # what the hospital decides on
@@ -120,3 +124,39 @@ def test_formulas_need_no_network() -> None:
     conf = (DOCS / "conf.py").read_text(encoding="utf-8")
     assert '"sphinx-mathjax-offline"' in conf
     assert not re.search(r"https?://", conf)
+
+
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {"age": rng.integers(0, 100, 600), "smoker": ["no", "yes"] * 300, "ill": ["no", "no", "yes"] * 200}
+    )
+    (tmp_path / "patients").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for name in ("patients/part.parquet", "patients.parquet"):
+        pq.write_table(table, name)
+    frame = table.to_pandas()
+    names: dict[str, object] = {"X": frame[["age", "smoker"]], "y": frame["ill"]}
+    python = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(python) == 2
+    for block in python:
+        exec(compile(block, "README.md", "exec"), names)  # noqa: S102  # our own page
+    names["schema"].write("schema.yaml")  # type: ignore[attr-defined]
+    (shell,) = [block for block in re.findall(r"```\n(.*?)```", README, re.DOTALL) if "simplexdp" in block]
+    walk = Walk()
+    shutil.copytree(tmp_path, walk.folder.name, dirs_exist_ok=True)
+    assert "Written to tables.html" in walk.step(Block(kind="shell", source=re.sub(r"  +#.*", "", shell))).text
+    walk.close()
+
+
+def test_the_readme_is_short_and_shows_a_picture() -> None:
+    assert len(README.encode()) <= 7884 / 2  # half of what it was
+    (picture,) = re.findall(r"!\[[^]]+\]\((\S+\.svg)\)", README)
+    text = (DOCS.parent / picture).read_text(encoding="utf-8")
+    assert "B, women: 0." in text
+    assert "prefers-color-scheme:dark" in text
+    assert all(command in README for command in ("make demo", "make test"))

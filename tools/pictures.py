@@ -22,6 +22,8 @@ from PIL import Image, ImageChops
 
 from simplexdp import BayesianNetwork, Budget, Ledger, NaiveBayes, Numeric, Schema, release, release_tables
 from simplexdp.cli import ledger as ledger_command
+from simplexdp.models.sections import Bars
+from simplexdp.pictures import svg
 from simplexdp.report import model_report
 
 WIDTHS = (390, 820, 1440)
@@ -44,7 +46,11 @@ def main() -> None:
     parser.add_argument("--only", help="part of a name")
     parser.add_argument("--pages", type=Path, nargs="*", help="HTML files in place of reports")
     parser.add_argument("--widths", type=int, nargs="*", default=WIDTHS)
+    parser.add_argument("--result", type=Path, help="write the picture of the README there, and nothing else")
     given = parser.parse_args()
+    if given.result is not None:
+        given.result.write_text(result(), encoding="utf-8")
+        return
     given.out.mkdir(parents=True, exist_ok=True)
     pages = {page.stem: page for page in given.pages or ()} or dict(reports(given.out, given.only or ""))
     for name, page in pages.items():
@@ -75,6 +81,45 @@ def photograph(page: Path, out: Path, width: int, scheme: str) -> None:
     rest = ImageChops.difference(picture, Image.new("RGB", picture.size, picture.getpixel((2, TALL - 2))))
     box = rest.getbbox()
     picture.crop((0, 0, width, min(TALL, (box[3] if box else 100) + 16))).save(out)
+
+
+ADMITTED = {
+    "A": (512, 313, 89, 19),
+    "B": (353, 207, 17, 8),
+    "C": (120, 205, 202, 391),
+    "D": (138, 279, 131, 244),
+    "E": (53, 138, 94, 299),
+    "F": (22, 351, 24, 317),
+}
+"""Men admitted and rejected, women admitted and rejected, by department: Science 187 (1975), 398-404."""
+INK = ":root{color:#1c1c1c}@media(prefers-color-scheme:dark){:root{color:#e6e6e6}}"
+
+
+def result() -> str:
+    """The shares of applicants who were admitted, by department and sex, as a picture that stands alone."""
+    counts = [[[men_no, men], [women_no, women]] for men, men_no, women, women_no in ADMITTED.values()]
+    schema = Schema.of(department=list(ADMITTED), sex=["men", "women"], admitted=["no", "yes"])
+    rows = [
+        (department, sex, decision)
+        for department, table in zip(ADMITTED, counts, strict=True)
+        for sex, line in zip(("men", "women"), table, strict=True)
+        for decision, count in zip(("no", "yes"), line, strict=True)
+        for _ in range(count)
+    ]
+    named = dict(zip(schema.names, map(list, zip(*rows, strict=True)), strict=True))
+    tables = release_tables(pa.table(named), schema, [("department", "sex", "admitted")], budget=BUDGET)
+    answer = tables.share("admitted", by=["department", "sex"])
+    kept = [i for i, label in enumerate(answer.labels) if label[-1] == "yes"]
+    drawn = Bars(
+        labels=[f"{answer.labels[i][0]}, {answer.labels[i][1]}" for i in kept],
+        values=answer.estimate[kept],
+        lower=answer.low[kept],
+        upper=answer.high[kept],
+        title="Share admitted, by department and sex",
+        unit="share; whiskers: 95 % intervals; epsilon = 1, delta = 1e-6",
+    )
+    start, rest = svg(drawn).split(">", 1)
+    return f"{start}><style>{INK}</style>{rest}\n"
 
 
 def reports(folder: Path, only: str) -> Iterator[tuple[str, Path]]:

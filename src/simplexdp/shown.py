@@ -13,7 +13,8 @@ Columns = Mapping[str, Sequence[Any]]
 ROWS = 20
 """Rows of a table in a notebook."""
 _BOX = "color-scheme:light dark;color:inherit;font:14px/1.5 system-ui,sans-serif;max-width:100%;overflow-x:auto"
-_CELL = "padding:.15rem .6rem;border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent);text-align:"
+_LINE = "1px solid color-mix(in srgb,currentColor 25%,transparent)"
+_CELL = f"white-space:nowrap;padding:.15rem .6rem;border-bottom:{_LINE};text-align:"
 
 
 def frame(columns: Columns) -> Any:
