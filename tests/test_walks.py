@@ -146,7 +146,7 @@ def test_the_examples_of_the_readme_run() -> None:
     outputs = [walk.step(Block(kind="run", source=block)) for block in (*python, 'schema.write("schema.yaml")')]
     assert "Assumed to be public" in outputs[0].text
     assert "<svg " in outputs[1].html
-    (shell,) = [block for block in re.findall(r"```\n(.*?)```", README, re.DOTALL) if "simplexdp" in block]
+    shell = README.split("## Guard a budget\n\n```\n")[1].split("```")[0]
     assert "Written to tables.html" in walk.step(Block(kind="shell", source=re.sub(r"  +#.*", "", shell))).text
     walk.close()
 
