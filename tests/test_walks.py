@@ -35,11 +35,8 @@ def test_the_notebook_is_that_of_the_page(name: str) -> None:
 
 
 def walked(found: list[Block]) -> list[Output]:
-    walk = Walk()
-    try:
+    with Walk() as walk:
         return [walk.step(block) for block in found]
-    finally:
-        walk.close()
 
 
 SHOWN = {
@@ -94,16 +91,15 @@ def test_the_risks_on_the_page_about_choosing_are_those_of_the_library() -> None
 
 
 def test_a_walk_stops_at_what_fails_and_runs_nothing_else(tmp_path: Path) -> None:
-    walk = Walk()
-    assert walk.step(Block(kind="run", source="x = 2\nx + 1")).text == "3\n"
-    with pytest.raises(ZeroDivisionError):
-        walk.step(Block(kind="run", source="1 / 0"))
-    with pytest.raises(RuntimeError, match="ended with 2"):
-        walk.step(Block(kind="shell", source="simplexdp inspect none.json"))
-    assert "none.json" in walk.step(Block(kind="shell", source="simplexdp inspect none.json # exit 2")).text
-    with pytest.raises(ValueError, match="commands of simplexdp"):
-        walk.step(Block(kind="shell", source="ls"))
-    walk.close()
+    with Walk() as walk:
+        assert walk.step(Block(kind="run", source="x = 2\nx + 1")).text == "3\n"
+        with pytest.raises(ZeroDivisionError):
+            walk.step(Block(kind="run", source="1 / 0"))
+        with pytest.raises(RuntimeError, match="ended with 2"):
+            walk.step(Block(kind="shell", source="simplexdp inspect none.json"))
+        assert "none.json" in walk.step(Block(kind="shell", source="simplexdp inspect none.json # exit 2")).text
+        with pytest.raises(ValueError, match="commands of simplexdp"):
+            walk.step(Block(kind="shell", source="ls"))
     made = notebook("# A\n\n```{run}\n:hide:\nx = 1\n```\n\n```{shell}\nsimplexdp a \\\n  --b\n```\n")
     assert [cell["cell_type"] for cell in made["cells"]] == ["markdown", "code", "code"]
     assert [block.source for block in cells(made)] == ["x = 1", "simplexdp a    --b"]
@@ -134,21 +130,21 @@ def test_the_examples_of_the_readme_run() -> None:
     table = pa.table(
         {"age": rng.integers(0, 100, 600), "smoker": ["no", "yes"] * 300, "ill": ["no", "no", "yes"] * 200}
     )
-    walk = Walk()
-    folder = Path(walk.folder.name)
-    (folder / "patients").mkdir()
-    for name in ("patients/part.parquet", "patients.parquet"):
-        pq.write_table(table, folder / name)
     frame = table.to_pandas()
-    walk.names |= {"X": frame[["age", "smoker"]], "y": frame["ill"]}
     python = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    shell = re.sub(r"  +#.*", "", README.split("## Guard a budget\n\n```\n")[1].split("```")[0])
     assert len(python) == 2
-    outputs = [walk.step(Block(kind="run", source=block)) for block in (*python, 'schema.write("schema.yaml")')]
+    with Walk() as walk:
+        folder = Path(walk.folder.name)
+        (folder / "patients").mkdir()
+        for name in ("patients/part.parquet", "patients.parquet"):
+            pq.write_table(table, folder / name)
+        walk.names |= {"X": frame[["age", "smoker"]], "y": frame["ill"]}
+        outputs = [walk.step(Block(kind="run", source=block)) for block in (*python, 'schema.write("schema.yaml")')]
+        said = walk.step(Block(kind="shell", source=shell)).text
     assert "Assumed to be public" in outputs[0].text
     assert "<svg " in outputs[1].html
-    shell = README.split("## Guard a budget\n\n```\n")[1].split("```")[0]
-    assert "Written to tables.html" in walk.step(Block(kind="shell", source=re.sub(r"  +#.*", "", shell))).text
-    walk.close()
+    assert "Written to tables.html" in said
 
 
 def test_the_readme_is_short_and_shows_a_picture() -> None:

@@ -62,6 +62,12 @@ class Walk:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__walk__"})
     folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
 
+    def __enter__(self) -> Walk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Take the folder away."""
         self.folder.cleanup()
