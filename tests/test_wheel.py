@@ -22,7 +22,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_the_library_and_nothing_else(wheel: Path) -> None:
     inside = [name for name in names(wheel) if ".dist-info/" not in name]
     modules = {path.relative_to(SOURCE.parent).as_posix() for path in SOURCE.rglob("*.py")}
-    assert set(inside) == modules | {"simplexdp/py.typed", "simplexdp/schema/public_facts.yaml"}
+    pages = {
+        path.relative_to(SOURCE.parent).as_posix()
+        for folder in ("templates", "static")
+        for path in (SOURCE / "studio" / folder).iterdir()
+    }
+    assert len(pages) > 15
+    assert set(inside) == modules | pages | {"simplexdp/py.typed", "simplexdp/schema/public_facts.yaml"}
     assert any(name.endswith("licenses/LICENSE") for name in names(wheel))
 
 

@@ -65,6 +65,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Start, show, verify and export a ledger of spent budgets, and register data sets.",
     ),
     "shards": ("shards", "app", "Count shards where they lie, and release their sum in one place."),
+    "studio": (
+        "studio",
+        "studio",
+        "Serve local pages for everything, from choosing columns to a release, at an address that only you know.",
+    ),
     "account": ("account", "account", "The exact guarantee of a mechanism with given parameters."),
     "calibrate": (
         "account",

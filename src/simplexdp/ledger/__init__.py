@@ -12,20 +12,36 @@ if TYPE_CHECKING:
     from .amount import Amount
     from .chain import Entry, fingerprint
     from .ledger import Charge, Ledger, Verified
+    from .queue import Queue
     from .registry import Registration
+    from .requests import Asked
 
 # Every door knows how to open a ledger, and few are given one.
 _HOMES = {
     "Amount": ".amount",
+    "Asked": ".requests",
     "Charge": ".ledger",
     "Entry": ".chain",
     "Ledger": ".ledger",
+    "Queue": ".queue",
     "Registration": ".registry",
     "Verified": ".ledger",
     "filter_for": "..accounting.filters",
     "fingerprint": ".chain",
 }
-__all__ = ["Amount", "Charge", "Entry", "Ledger", "Registration", "Verified", "filter_for", "fingerprint", "opened"]
+__all__ = [
+    "Amount",
+    "Asked",
+    "Charge",
+    "Entry",
+    "Ledger",
+    "Queue",
+    "Registration",
+    "Verified",
+    "filter_for",
+    "fingerprint",
+    "opened",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -34,6 +34,8 @@ from ..accounting.filters import Filter, GaussianFilter, RenyiFilter, converts, 
 from ..budget import Budget, Neighbours, UnitKind, check_neighbours
 from ..errors import FormatError, InvalidArgument, LedgerUnavailable, SimplexDPError
 from .registry import MAX_NAME, MAX_TEXT, Registration, check_hash, check_text
+from .requests import KEYS as _REQUESTS
+from .requests import Requests
 
 FORMAT = 2
 """What new ledgers are written in. Those of format 1 are read and go on, with their Rényi filter or converted."""
@@ -43,7 +45,7 @@ START = "0" * 64
 
 _DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-Kind = Literal["open", "register", "charge", "seal", "failure", "reopen", "convert"]
+Kind = Literal["open", "register", "charge", "seal", "failure", "reopen", "convert", "request", "decision"]
 _SAID = {"actor", "time"}
 _OPENING = {"format", "epsilon", "delta", "order", "neighbours", "datasets"} | _SAID
 _OPENINGS = {1: _OPENING | {"filter_order", "limit"}, 2: _OPENING | {"filter_order", "total", "slack"}}
@@ -55,6 +57,7 @@ _KEYS = {
     "failure": {"charge", "reason", "time"},
     "reopen": {"dataset", "reason"} | _SAID,
     "convert": {"total", "slack", "totals"} | _SAID,
+    **_REQUESTS,
 }
 
 
@@ -200,11 +203,13 @@ class State:
     registered: dict[str, Registration] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)
     """Data sets that a request failed on, by the entry that says so."""
+    requests: Requests = field(default_factory=Requests)
 
     def copy(self) -> State:
         """One that can be taken further and thrown away."""
         found = copy.copy(self)
         found.__dict__.update({name: dict(value) for name, value in vars(self).items() if isinstance(value, dict)})
+        found.requests = self.requests.copy()
         return found
 
     def take(self, number: object, kind: object, text: object, previous: object, digest: object) -> Entry:
@@ -240,7 +245,7 @@ class State:
         if kind == "open":
             self.terms = Opening.from_body(body)
             check_text("actor", body["actor"], MAX_NAME, empty=True)
-        elif known is None or body.keys() != known:
+        elif known is None or body.keys() - ({"key"} if kind == "charge" else set()) != known:
             raise FormatError(f"entry {self.count} of the ledger is not of a known format")
         check_text("time", body["time"], MAX_NAME)
         if kind == "charge":
@@ -249,6 +254,7 @@ class State:
             check_hash("release", body["release"])
             if type(body["charge"]) is not int or self.unsealed.pop(body["charge"], None) is None:
                 raise FormatError("the ledger holds a release that no charge paid for")
+            self.requests.sealed(body["charge"], body["release"])
         elif kind == "failure":
             check_text("reason", body["reason"], MAX_TEXT, empty=True)
             if type(body["charge"]) is not int or body["charge"] not in self.unsealed:
@@ -256,6 +262,8 @@ class State:
             self.closed[self.unsealed[body["charge"]]] = self.count
         elif kind == "convert":
             self._convert(body)
+        elif kind in _REQUESTS:
+            self.requests.take(kind, self.count, body)
         elif kind != "open":
             self._about(kind, body)
 
@@ -281,6 +289,8 @@ class State:
                 raise FormatError("the ledger holds a charge that it could not have admitted")
         if body["unit"] not in _UNITS or self.units.setdefault(dataset, body["unit"]) != body["unit"]:
             raise FormatError("the ledger adds up guarantees for rows and for persons")
+        if "key" in body:
+            self.requests.charged(self.count, body)
         self.rest[dataset] = left - cost
         self.unsealed[self.count] = dataset
 
@@ -415,7 +425,7 @@ class Store:
                 os.link(beside, self.path)
             except FileExistsError:
                 return False
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as error:
             if isinstance(error, LedgerUnavailable):
                 raise
@@ -522,7 +532,8 @@ def _check_layout(connection: sqlite3.Connection) -> None:
         raise FormatError("the tables or triggers of the ledger were changed")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Return when new and renamed files of a folder are on disk."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -24,6 +24,7 @@ from ..shown import Shown
 from .amount import Amount, check_relation_of, loss_from_body, loss_to_body, price_of
 from .chain import START, Entry, Kind, Opening, State, Store, advance, append, canonical, check_pages, walk
 from .registry import MAX_NAME, MAX_TEXT, Registration, check_hash, check_near, check_text, dataset_name, printable
+from .requests import Asked
 
 if TYPE_CHECKING:
     from ..private.counting import Identity
@@ -158,7 +159,14 @@ class Ledger(Shown):
     # -- spending ------------------------------------------------------------------------------------------------
 
     def charge(
-        self, loss: PrivacyLoss, *, dataset: str, description: str, request_hash: str, unit: UnitKind = "row"
+        self,
+        loss: PrivacyLoss,
+        *,
+        dataset: str,
+        description: str,
+        request_hash: str,
+        unit: UnitKind = "row",
+        key: str | None = None,
     ) -> Charge:
         """Pay for a release in one transaction, before anything is drawn.
 
@@ -171,6 +179,7 @@ class Ledger(Shown):
             request_hash: `fingerprint` of the request.
             unit: whose loss it is; the first charge of a data set decides, since losses of rows and of persons do not
                 add up.
+            key: of the request in the queue that this pays, once; see `Queue`.
 
         Raises:
             BudgetExceeded: with what is left; nothing was charged.
@@ -187,9 +196,12 @@ class Ledger(Shown):
                 if state.filter_of(dataset) != guard or (price.fits and _stale(price, state.left(dataset))):
                     continue
                 self._admit(state, dataset, price, unit)
+                if key is not None:
+                    _asked(state, key).check_free(dataset)
                 said = {"dataset": dataset, "unit": unit, "description": description, "request": request_hash}
                 paid: dict[str, Any] = {"cost": price.cost, "slack": price.slack, "at": price.at, "loss": body}
                 paid = {"epsilon": price.cost} if state.format == 1 else paid
+                paid |= {} if key is None else {"key": key}
                 entry = self._append(connection, state, "charge", {**said, **paid, **self._signed()})
             return Charge(
                 dataset=dataset,
@@ -359,9 +371,14 @@ class Ledger(Shown):
     # -- reading -------------------------------------------------------------------------------------------------
 
     @property
+    def path(self) -> Path:
+        """The file."""
+        return self._store.path
+
+    @property
     def terms(self) -> Opening:
         """What was fixed when the ledger was started: budget, filter, relation and names."""
-        assert self._state.terms is not None
+        assert self._state.terms
         return self._state.terms
 
     @property
@@ -521,6 +538,13 @@ def _check_name(state: State, dataset: str) -> None:
     check_near(dataset, state.names)
     if not state.knows(dataset):
         raise InvalidArgument("dataset", "one of the names the ledger was started with", got=dataset)
+
+
+def _asked(state: State, key: str) -> Asked:
+    found = state.requests.by_key.get(check_hash("key", key))
+    if found is None:
+        raise InvalidArgument("key", "that of a request in the queue of the ledger")
+    return found
 
 
 def _check_new(state: State, dataset: str, identity: Identity) -> None:

@@ -59,6 +59,23 @@ def draft(path: str | PathLike[str], layout: TextFile | None = None) -> str:
     )
 
 
+def header(path: str | PathLike[str], layout: TextFile | None = None) -> list[tuple[str, str, str | None]]:
+    """Name, declared type (empty where none is) and suggested template of each column; no value is looked at."""
+    file = Path(path)
+    try:
+        columns = _columns(file, TextFile() if layout is None else layout)
+    except (OSError, EOFError) as error:
+        raise SourceError(f"{file} cannot be read: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+    return [(name, "" if kind is None else " ".join(str(kind).split()), _template(name, kind)) for name, kind in columns]
+
+
+def _template(name: str, kind: Any) -> str | None:
+    """The template that the name suggests, where its type does not speak against it."""
+    from pyarrow import types
+
+    return None if kind is not None and (types.is_boolean(kind) or types.is_nested(kind)) else suggested(name)
+
+
 def _columns(file: Path, layout: TextFile) -> list[tuple[str, Any]]:
     """Names, with the Arrow type where the file declares one."""
     suffixes = [suffix.lower() for suffix in file.suffixes]

@@ -1,5 +1,6 @@
 """Counting: contingency tables over a declared domain, from any source, in one pass."""
 
+from .database import query_columns
 from .files import Files, with_layout
 from .frames import CellNumbers
 from .passes import Passes, Progress, check_source, count, declarations_of, relations_of, stays_elsewhere, validated
@@ -34,6 +35,7 @@ __all__ = [
     "declarations_of",
     "identity_of",
     "number_of_records",
+    "query_columns",
     "relations_of",
     "seen",
     "stays_elsewhere",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import MissingExtra, SourceError
-from .query import Prepared
+from .query import Prepared, seen
 from .source import OBJECTS, Columns, MixedBatch, Part, Request, Source, engine_errors
 
 _LABEL = "the query"
@@ -184,3 +184,19 @@ def _count_duckdb(sql: str, connection: Any) -> int:
 def quoted(name: str) -> str:
     """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def query_columns(query: Any) -> list[str]:
+    """The names of the columns that a query gives; it is not run for it. Types that are guessed are not told."""
+    prepared = seen(query).source
+    assert isinstance(prepared, Prepared)
+    connection, sql = prepared.connection, prepared.sql
+    with engine_errors(f"{_LABEL} could not be looked at", "Is it one SELECT over tables and files that are there?"):
+        if isinstance(connection, str):
+            with connected(connection) as opened, opened.cursor() as cursor:
+                cursor.execute(f"SELECT * FROM ({sql}\n) AS its_rows LIMIT 0")
+                return [str(each[0]) for each in cursor.description or ()]
+        import duckdb
+
+        with duckdb.connect() if connection is None else connection.cursor() as own:
+            return [str(row[0]) for row in own.execute(f"DESCRIBE {sql}").fetchall()]
