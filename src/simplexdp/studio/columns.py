@@ -173,7 +173,13 @@ def choice_of(said: Any) -> Choice:
 def _joined(values: Sequence[Any]) -> str:
     from .questions import joined
 
-    return joined([str(v).lower() if isinstance(v, bool) else str(v) for v in values]).replace(",", ", ")
+    return joined([_shown(value) for value in values]).replace(",", ", ")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 # -- schemas as text ---------------------------------------------------------------------------------------------------
@@ -202,7 +208,7 @@ def said_of(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def text_of(said: Mapping[str, Any], top: Mapping[str, Any]) -> str:
     """The schema text again: one line a column."""
-    lines = [dump_yaml({key: value}, width=10**6, flow=None) for key, value in top.items()]
+    lines = [dump_yaml({key: value}, width=10**6) for key, value in top.items()]
     lines.append("columns:\n")
     lines += [f"  {_line({name: each})}\n" for name, each in said.items()]
     return "".join(lines)

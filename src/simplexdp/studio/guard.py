@@ -75,7 +75,8 @@ class Guard:
             return
         prefix = f"/{self._token}"
         try:
-            await self._app({**scope, "path": scope["path"][len(prefix) :] or "/", "root_path": prefix}, receive, sent)
+            path = f"{prefix}/" if scope["path"] == prefix else scope["path"]
+            await self._app({**scope, "path": path, "root_path": prefix}, receive, sent)
         except Exception as error:
             # Its message and its frames may hold what must not be told.
             if os.environ.get("SIMPLEXDP_DEBUG"):

@@ -45,9 +45,15 @@ if (choices) {
       column.classList.toggle("wrong", wrong);
     });
   });
+  const needs = (select) => {
+    const column = select.closest(".column"), none = !["values", "edges", "bins"].includes(select.value) && !(select.value in hints);
+    column.classList.toggle("nowhat", none);
+  };
+  choices.querySelectorAll("[data-hints]").forEach(needs);
   choices.addEventListener("input", (event) => {
     if (event.target.matches("[data-hints]")) {
       const column = event.target.closest(".column");
+      needs(event.target);
       column.querySelector(".what input").placeholder = hints[event.target.value] || "";
       column.classList.toggle("out", event.target.value === "out");
     }
@@ -113,15 +119,18 @@ if (graph) {
     const parts = line.replaceAll("→", "->").split("->").map((part) => part.trim());
     return parts.slice(1).map((name, i) => [parts[i], name]);
   });
-  const height = Math.max(240, Math.min(560, 80 + 34 * names.length));
+  const shown = (name) => (name.length > 14 ? `${name.slice(0, 13)}…` : name);
+  const room = Math.max(280, Math.min(640, document.querySelector(".question").clientWidth - 40));
+  const height = Math.max(240, Math.min(640, 60 + 40 * names.length));
+  const side = Math.max(...names.map((name) => Math.max(52, 8 * shown(name).length + 22))) / 2 + 2;
   const at = new Map(names.map((name, i) => {
     const turn = (2 * Math.PI * i) / names.length - Math.PI / 2;
-    return [name, [320 + 240 * Math.cos(turn), height / 2 + (height / 2 - 30) * Math.sin(turn)]];
+    return [name, [room / 2 + (room / 2 - side) * Math.cos(turn), height / 2 + (height / 2 - 30) * Math.sin(turn)]];
   }));
   let first = null;
   const draw = (focus) => {
     const tip = element("marker", { id: "tip", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: "auto" }, element("path", { d: "M0 0 10 5 0 10z" }));
-    const svg = element("svg", { viewBox: `0 0 640 ${height}`, role: "group", "aria-label": "The graph; press a column, then one that depends on it" }, element("defs", {}, tip));
+    const svg = element("svg", { viewBox: `0 0 ${room} ${height}`, width: room, height, role: "group", "aria-label": "The graph; press a column, then one that depends on it" }, element("defs", {}, tip));
     for (const [a, b] of read()) {
       if (!at.has(a) || !at.has(b)) continue;
       const [x, y] = at.get(a), [u, v] = at.get(b), far = Math.hypot(u - x, v - y) || 1;
@@ -129,8 +138,8 @@ if (graph) {
       svg.append(element("path", { class: "arrow", "marker-end": "url(#tip)", d: `M${x + (u - x) * cut} ${y + (v - y) * cut}L${u - (u - x) * cut} ${v - (v - y) * cut}` }));
     }
     for (const [name, [x, y]] of at) {
-      const shown = name.length > 14 ? `${name.slice(0, 13)}…` : name, width = Math.max(52, 8 * shown.length + 22);
-      const node = element("g", { role: "button", tabindex: 0, "aria-pressed": first === name, "aria-label": name }, element("rect", { class: "node", x: x - width / 2, y: y - 15, width, height: 30, rx: 15 }), element("text", { x, y }, shown));
+      const told = shown(name), width = Math.max(52, 8 * told.length + 22);
+      const node = element("g", { role: "button", tabindex: 0, "aria-pressed": first === name, "aria-label": name }, element("rect", { class: "node", x: x - width / 2, y: y - 15, width, height: 30, rx: 15 }), element("text", { x, y }, told));
       const press = () => {
         if (first === null) first = name;
         else {
