@@ -65,8 +65,12 @@ def header(path: str | PathLike[str], layout: TextFile | None = None) -> list[tu
     try:
         columns = _columns(file, TextFile() if layout is None else layout)
     except (OSError, EOFError) as error:
-        raise SourceError(f"{file} cannot be read: {getattr(error, 'strerror', None) or type(error).__name__}") from None
-    return [(name, "" if kind is None else " ".join(str(kind).split()), _template(name, kind)) for name, kind in columns]
+        raise SourceError(
+            f"{file} cannot be read: {getattr(error, 'strerror', None) or type(error).__name__}"
+        ) from None
+    return [
+        (name, "" if kind is None else " ".join(str(kind).split()), _template(name, kind)) for name, kind in columns
+    ]
 
 
 def _template(name: str, kind: Any) -> str | None:

@@ -6,16 +6,14 @@ import io
 import itertools
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from ..errors import InvalidArgument, MissingExtra, SimplexDPError
+from ..errors import InvalidArgument, SimplexDPError
 from ..ledger import Asked, Queue
 from ..models import Model
-from ..models.sections import Section
-from ..report import certificate_section, model_report, page
+from ..report import model_report
 from ..schema import Schema
 from ..synthetic import synthetic_records
 from .guard import REPORT_POLICY
@@ -225,22 +223,13 @@ def _model(ask: Ask) -> tuple[Asked, Model]:
 
 def report(ask: Ask) -> Response:
     """The report with pictures, as a page of its own."""
-    _, model = _model(ask)
+    asked, model = _model(ask)
     headers = {"content-security-policy": REPORT_POLICY, "x-frame-options": "SAMEORIGIN"}
-    return Response(_report(model), media_type="text/html", headers=headers)
+    return Response(_report(asked, model), media_type="text/html", headers=headers)
 
 
-def _report(model: Model) -> str:
-    try:
-        return model_report(model)
-    except MissingExtra as error:
-        sections = [_plain(section) for section in model.describe()]
-        note = Section(heading="Pictures", text=[f"They are left out: {error}"])
-        return page(model.title, [*sections, certificate_section(model.certificate()), note])
-
-
-def _plain(section: Section) -> Section:
-    return replace(section, figures=())
+def _report(asked: Asked, model: Model) -> str:
+    return model_report(model, dataset=asked.dataset, entry=str(asked.charge))
 
 
 def document(ask: Ask) -> Response:
@@ -282,7 +271,7 @@ def bundle(ask: Ask) -> Response:
     name = results.name(asked)
     files = {
         f"{name}.json": results.path(asked).read_text(encoding="utf-8"),
-        f"{name}.html": _report(model),
+        f"{name}.html": _report(asked, model),
         f"{name}.certificate.txt": f"{model.certificate()}\n",
         f"{name}.schema.yaml": spec.schema.to_yaml(),
         f"{name}.sh": f"# Asks the same again, and is charged again.\n{spec.command(schema, ledger, out)}\n",
