@@ -140,7 +140,7 @@ class Foresight:
         if known is not None:
             return known
         spec = replace(self._spec, budget=replace(self._spec.budget, epsilon=epsilon))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", PrivacyWarning)
             warnings.simplefilter("ignore", UtilityWarning)
             found = self._forecast(spec)

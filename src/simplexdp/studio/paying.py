@@ -18,6 +18,8 @@ from .spec import Spec, digest_of, number_from, whole_from
 from .steps import DELTA, EPSILON, draft_of
 from .view import Ask, beside
 
+SMALLEST, LARGEST = 1e-3, 100.0
+"""ε that a request may have."""
 _OPENING_WAIT = 1.5
 """Seconds that the answer to the button waits for a refusal or a quick result."""
 
@@ -54,7 +56,7 @@ def _budget_page(ask: Ask, draft: Draft, errors: dict[str, str]) -> Response:
             said["epsilon"] = (
                 f"{foresight.epsilon_for(check_positive('error', number_from('error', said['error']))):.4g}"
             )
-        epsilon = check_positive("epsilon", number_from("epsilon", said["epsilon"]))
+        epsilon = _epsilon(said["epsilon"])
         kept = ask.is_post or form.text("fast") == "1" or before == {"epsilon": epsilon, "delta": delta}
         if not kept:
             draft = ask.studio.drafts.change(draft, budget={"epsilon": epsilon, "delta": delta}, note=draft.note)
@@ -117,7 +119,7 @@ def spend(ask: Ask) -> Response:
     if not draft.unit:
         return ask.go(f"/q/{key}")
     try:
-        epsilon, delta = number_from("epsilon", form.text("epsilon")), number_from("delta", form.text("delta"))
+        epsilon, delta = _epsilon(form.text("epsilon")), number_from("delta", form.text("delta"))
         spec = draft.spec(epsilon=epsilon, delta=delta)
         if form.text("digest") != digest_of(spec.to_body()):
             studio.drafts.change(draft, budget={"epsilon": spec.budget.epsilon, "delta": spec.budget.delta})
@@ -155,6 +157,14 @@ def _started(ask: Ask, spec: Spec) -> Ledger:
         raise InvalidArgument("whole_epsilon", f"{printed(spec.budget.epsilon)} or more, what this request asks for")
     Ledger.open(ask.studio.settings.ledger, budget=whole, neighbours=spec.unit.neighbours)
     return ask.studio.opened()
+
+
+def _epsilon(text: str) -> float:
+    """The ε of a request: beyond these ends nothing is hidden, or nothing is left."""
+    epsilon = number_from("epsilon", text)
+    if not SMALLEST <= epsilon <= LARGEST:
+        raise InvalidArgument("epsilon", f"from {SMALLEST:g} to {LARGEST:g}")
+    return epsilon
 
 
 def _whole(said: Mapping[str, str]) -> Budget:
