@@ -21,6 +21,7 @@ QUESTIONS = {
     "tables": {"kind": "tables", "all": ["all-1-way"], "tables": "age, ill"},
     "classifier": {"kind": "classifier", "target": "ill"},
     "network": {"kind": "network", "edges": "smoker -> ill\nage -> ill"},
+    "synthetic": {"kind": "synthetic"},
 }
 
 
@@ -30,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_question_has_a_walk() -> None:
-    assert set(QUESTIONS) <= set(KINDS)
+    assert set(QUESTIONS) == set(KINDS)
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_the_search_for_canaries_can_fail(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["table", "classifier"])
+@pytest.mark.parametrize("kind", ["table", "classifier", "synthetic"])
 def test_the_command_and_the_script_ask_the_same(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import shlex
 

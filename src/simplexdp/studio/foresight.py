@@ -157,7 +157,7 @@ class Foresight:
             total=self._size or None,
             neighbours=unit.neighbours,
             rows_per_person=unit.rows_per_person,
-            ledger=_Paying(self._whole.filter),
+            ledger=_Paying(self._whole),
         )
         guarantee = forecast.design.guarantee
         risk = Risk.of(guarantee.loss)
@@ -253,7 +253,16 @@ class Foresight:
 class _Paying:
     """As much of a ledger as a plan needs: one that is not started yet has a filter, too."""
 
-    filter: Filter
+    whole: Amount
+
+    @property
+    def filter(self) -> Filter:
+        """What prices."""
+        return self.whole.filter
+
+    def remaining(self, _: str) -> Amount:
+        """What is left."""
+        return self.whole
 
     def charge(self, *_: Any, **__: Any) -> Any:
         """Plans charge nothing."""

@@ -14,10 +14,11 @@ from ..errors import InvalidArgument
 from ..fitting.design import Recipe, Tabulated
 from ..models.bayesian_network import Graph
 from ..naive_bayes import NaiveBayesRecipe
-from ..network import NetworkRecipe
+from ..network import LEARN, NetworkRecipe
 from ..pipeline import ALL_TABLES, CrossTablesRecipe, DistributionRecipe, wanted_tables
 from ..private.counting import check_names
 from ..schema import Categories, Schema
+from ..synthesis import SynthesisRecipe
 
 MOST_NAMED = 6
 """Names of columns in a sentence."""
@@ -30,6 +31,8 @@ class Question(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
     says: ClassVar[str]
+    fits: ClassVar[bool] = False
+    """Whether a script makes an object first, and fits it then."""
 
     @classmethod
     @abstractmethod
@@ -54,7 +57,11 @@ class Question(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The words of the command line after `simplexdp fit`."""
+        """The words of the command line after `simplexdp`."""
+
+    def outputs(self, out: str) -> list[str]:
+        """The options that say where to write."""
+        return ["--out", out]
 
     @abstractmethod
     def script(self) -> tuple[str, list[str]]:
@@ -97,7 +104,7 @@ class OneTable(Question):
 
     def command(self) -> list[str]:
         """`fit distribution`."""
-        return ["distribution", "--columns", joined(self.columns)]
+        return ["fit", "distribution", "--columns", joined(self.columns)]
 
     def script(self) -> tuple[str, list[str]]:
         """`release_distribution`."""
@@ -145,7 +152,7 @@ class ManyTables(Question):
 
     def command(self) -> list[str]:
         """`fit tables`."""
-        return ["tables", *(w for t in self.tables for w in ("--table", t if isinstance(t, str) else joined(t)))]
+        return ["fit", "tables", *(w for t in self.tables for w in ("--table", t if isinstance(t, str) else joined(t)))]
 
     def script(self) -> tuple[str, list[str]]:
         """`release_tables`."""
@@ -194,7 +201,7 @@ class Classifier(Question):
 
     def command(self) -> list[str]:
         """`fit nb`."""
-        return ["nb", "--target", self.target, *(["--features", joined(self.features)] if self.features else [])]
+        return ["fit", "nb", "--target", self.target, *(["--features", joined(self.features)] if self.features else [])]
 
     def script(self) -> tuple[str, list[str]]:
         """`fit_naive_bayes`."""
@@ -203,17 +210,21 @@ class Classifier(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Question):
-    """A Bayesian network with a graph that the user drew."""
+    """A Bayesian network with a graph that the user drew, or that is learned over all columns."""
 
     edges: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
+    learned: bool = False
     kind: ClassVar[str] = "network"
     title: ClassVar[str] = "A network"
-    says: ClassVar[str] = "A model of all columns together, by a graph that you draw; it answers what is asked of it."
+    says: ClassVar[str] = "A model of all columns together, by a graph that you draw or that is learned."
+    fits: ClassVar[bool] = True
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Network:
         """From plain data."""
+        if said.get("learned") is True:
+            return cls(edges=(), columns=(), learned=True)
         given = said.get("edges")
         if not isinstance(given, list):
             raise InvalidArgument("edges", "edges such as age -> ill")
@@ -224,7 +235,8 @@ class Network(Question):
 
     def to_body(self) -> dict[str, Any]:
         """As plain data."""
-        return {"kind": self.kind, "edges": [list(edge) for edge in self.edges], "columns": list(self.columns)}
+        edges = [list(edge) for edge in self.edges]
+        return {"kind": self.kind, "edges": edges, "columns": list(self.columns), "learned": self.learned}
 
     @property
     def parents(self) -> dict[str, list[str]]:
@@ -237,30 +249,81 @@ class Network(Question):
             found[child].append(parent)
         return found
 
-    def recipe(self, schema: Schema, person: str | None) -> Recipe[Any]:  # noqa: ARG002
+    def recipe(self, schema: Schema, person: str | None) -> Recipe[Any]:
         """As `BayesianNetwork` makes it."""
+        if self.learned:
+            return SynthesisRecipe(schema=_without(schema, person), raked=False)
         _known("columns", self.columns, schema)
         graph = Graph.of(self.parents)
         graph.check_columns(schema)
         columns = schema.select([name for name in schema.names if name in graph.nodes])
         return NetworkRecipe(graph=graph, schema=columns)
 
-    def words(self, schema: Schema) -> str:  # noqa: ARG002
+    def words(self, schema: Schema) -> str:
         """What would be published."""
+        if self.learned:
+            return f"a Bayesian network of {listed(schema.names)} with a learned graph, with what it is made of"
         edges = f"{len(self.edges)} {'edge' if len(self.edges) == 1 else 'edges'}"
         return f"a Bayesian network of {listed(self.columns)} with {edges}, with the noisy tables it is made of"
 
     def command(self) -> list[str]:
         """`fit bn`."""
+        if self.learned:
+            return ["fit", "bn", "--graph", LEARN]
         alone = [name for name in self.columns if not any(name in edge for edge in self.edges)]
-        return ["bn", "--graph", ", ".join([*(f"{a}->{b}" for a, b in self.edges), *alone])]
+        return ["fit", "bn", "--graph", ", ".join([*(f"{a}->{b}" for a, b in self.edges), *alone])]
 
     def script(self) -> tuple[str, list[str]]:
         """`BayesianNetwork`."""
-        return "BayesianNetwork", [repr(self.parents)]
+        return "BayesianNetwork", [repr(LEARN) if self.learned else repr(self.parents), "schema"]
 
 
-KINDS: dict[str, type[Question]] = {each.kind: each for each in (OneTable, ManyTables, Classifier, Network)}
+@dataclass(frozen=True, kw_only=True)
+class Synthetic(Question):
+    """A model of all columns, for synthetic records."""
+
+    target: str = ""
+    kind: ClassVar[str] = "synthetic"
+    title: ClassVar[str] = "Synthetic records"
+    says: ClassVar[str] = "A model of all columns, learned without a graph, from which any number of records are drawn."
+    fits: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Synthetic:
+        """From plain data."""
+        target = said.get("target") or ""
+        if not isinstance(target, str):
+            raise InvalidArgument("target", "a column")
+        return cls(target=target)
+
+    def to_body(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"kind": self.kind, "target": self.target}
+
+    def recipe(self, schema: Schema, person: str | None) -> Recipe[Any]:
+        """As `Synthesizer` makes it."""
+        if self.target:
+            _known("target", [self.target], schema)
+        return SynthesisRecipe(schema=_without(schema, person), target=self.target or None)
+
+    def words(self, schema: Schema) -> str:
+        """What would be published."""
+        return f"a model of {listed(schema.names)}, with what it is made of, and synthetic records that follow it"
+
+    def command(self) -> list[str]:
+        """`synthesize`."""
+        return ["synthesize", *(["--target", self.target] if self.target else [])]
+
+    def outputs(self, out: str) -> list[str]:
+        """The records and the model."""
+        return ["--out", f"{out.removesuffix('.json')}.csv", "--model", out]
+
+    def script(self) -> tuple[str, list[str]]:
+        """`Synthesizer`."""
+        return "Synthesizer", ["schema", *([f"target={self.target!r}"] if self.target else [])]
+
+
+KINDS: dict[str, type[Question]] = {each.kind: each for each in (OneTable, ManyTables, Classifier, Network, Synthetic)}
 
 
 def question_of(said: Any) -> Question:
@@ -334,6 +397,14 @@ def _known(field: str, names: Sequence[str], schema: Schema) -> Sequence[str]:
     if unknown:
         raise InvalidArgument(field, "columns of the schema", got=unknown[0])
     return names
+
+
+def _without(schema: Schema, person: str | None) -> Schema:
+    """The column that names persons is no part of a model."""
+    names = [name for name in schema.names if name != person]
+    if not names:
+        raise InvalidArgument("person", "another column than the only one of the model")
+    return schema if person is None else schema.select(names)
 
 
 def _check_cells(field: str, tables: Sequence[Sequence[str]], schema: Schema) -> None:

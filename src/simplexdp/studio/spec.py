@@ -24,7 +24,7 @@ from ..numerics.printed import printed
 from ..pipeline import fit_recipe
 from ..private.counting import Files, Progress, Query
 from ..schema import Schema
-from .questions import Network, Question, question_of
+from .questions import Question, question_of
 
 DATABASE = "SIMPLEXDP_DATABASE"
 """The variable with the address of a database, which is never written down."""
@@ -198,7 +198,7 @@ class Spec:
     def command(self, schema: str, ledger: str, out: str) -> str:
         """The command line that asks the same."""
         unit, budget = self.unit, self.budget
-        words = ["simplexdp", "fit", *self.question.command(), *self.source.command(), "--schema", schema]
+        words = ["simplexdp", *self.question.command(), *self.source.command(), "--schema", schema]
         words += ["--epsilon", repr(budget.epsilon), "--delta", repr(budget.delta)]
         words += ["--neighbours", unit.neighbours]
         if unit.person is not None:
@@ -207,7 +207,7 @@ class Spec:
             words += ["--rows-per-person", str(unit.rows_per_person)]
         if self.records is not None:
             words += ["--records", str(self.records)]
-        words += ["--ledger", ledger, "--dataset", self.dataset, "--out", out]
+        words += ["--ledger", ledger, "--dataset", self.dataset, *self.question.outputs(out)]
         return shlex.join(words)
 
     def script(self, schema: str, ledger: str, out: str) -> str:
@@ -223,10 +223,10 @@ class Spec:
         lines = ["import os\n"] if self.source.database else []
         lines += [f"from simplexdp import {', '.join(names)}", "", f"source = {self.source.script()}"]
         lines.append(f"schema = Schema.read({schema!r})")
-        if isinstance(self.question, Network):
-            lines.append(_call(f"network = {function}", [*arguments, "schema", *said]))
-            lines.append(_call("network.fit", ["source", *rows]))
-            lines.append("found = network.model")
+        if self.question.fits:
+            lines.append(_call(f"model = {function}", [*arguments, *said]))
+            lines.append(_call("model.fit", ["source", *rows]))
+            lines.append("found = model.model")
         else:
             lines.append(_call(f"found = {function}", ["source", "schema", *arguments, *said, *rows]))
         lines.append(f"found.write({out!r})")

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import FormatError, LedgerUnavailable, PrivacyError, SimplexDPError
-from ..ledger import Asked, Charge, Ledger, Queue
+from ..ledger import Amount, Asked, Charge, Ledger, Queue
 from ..ledger.chain import sync_folder
 from ..models import Model, kinds, read
 from ..models.document import checksum, read_document
@@ -106,6 +106,10 @@ class Keyed:
     def filter(self) -> Filter:
         """Of the ledger."""
         return self._queue.ledger.filter
+
+    def remaining(self, dataset: str) -> Amount:
+        """As the ledger does."""
+        return self._queue.ledger.remaining(dataset)
 
     def admit(self, dataset: str, source: Any, schema: Any, *, person: str | None = None) -> Any:
         """As the ledger does."""

@@ -316,17 +316,28 @@ def question(ask: Ask) -> Response:
         elif kind == "classifier":
             said |= {"target": form.text("target"), "features": form.texts("features")}
         elif kind == "network":
+            said["learned"] = form.has("learned")
             edges = edges_from(form.text("edges"))
             said |= {"edges": edges, "columns": form.texts("nodes") or list(schema.names)}
+        elif kind == "synthetic":
+            said["target"] = form.text("goal")
         asked = question_of(said)
         prepared = asked.prepared(schema)
         asked.recipe(prepared, None)
     except SimplexDPError as error:
         fields = {name: name for name in ("columns", "tables", "target", "features", "edges", "kind")}
         fields |= {"graph": "edges"}
-        default = {"table": "columns", "tables": "tables", "classifier": "target", "network": "edges"}.get(kind, "kind")
+        default = {
+            "table": "columns",
+            "tables": "tables",
+            "classifier": "target",
+            "network": "edges",
+            "synthetic": "goal",
+        }.get(kind, "kind")
         if kind == "network":
             fields["columns"] = "edges"
+        if kind == "synthetic":
+            fields["target"] = "goal"
         return _question(ask, draft, schema, said, beside(error, fields, default))
     note = ""
     if prepared != schema:
