@@ -43,6 +43,12 @@ def test_the_examples_of_a_page_run_as_written(page):
     assert result.failed == 0, "".join(report)
 
 
+@pytest.mark.slow
+def test_the_recipe_for_choosing_settings_runs_as_written():
+    (code,) = re.findall(r"^```python\n(.*?)^```$", (DOCS / "tuning.md").read_text(encoding="utf-8"), re.M | re.S)
+    exec(compile(code, "docs/tuning.md", "exec"), {})  # noqa: S102 - our own page
+
+
 def test_functions_named_in_the_proofs_exist():
     source = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "src").rglob("*.py"))
     for page in [*sorted((DOCS / "proofs").glob("*.md")), DOCS / "numerics.md"]:

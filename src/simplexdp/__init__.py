@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .private.counting import CellNumbers, Files, OneRecordPerRow, Query, count
     from .private.tables import CountTable
     from .schema import Categories, Numeric, Quantiles, Schema
+    from .score import private_score, together
     from .synthesizer import Synthesizer
     from .synthetic import synthetic_records, write_synthetic_records
 
@@ -57,6 +58,7 @@ _HOMES = {
     ),
     "naive_bayes": ("fit_naive_bayes",),
     "network": ("BayesianNetwork",),
+    "score": ("private_score", "together"),
     "pipeline": ("release", "release_distribution", "release_tables"),
     "schema": ("Categories", "Numeric", "Quantiles", "Schema"),
     "synthesizer": ("Synthesizer",),
@@ -113,10 +115,12 @@ __all__ = [
     "estimate",
     "fit_naive_bayes",
     "plan",
+    "private_score",
     "read",
     "release",
     "release_distribution",
     "release_tables",
     "synthetic_records",
+    "together",
     "write_synthetic_records",
 ]

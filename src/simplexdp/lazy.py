@@ -32,14 +32,16 @@ if TYPE_CHECKING:
     from pyarrow import csv as csv_files
     from pyarrow import dataset as datasets
     from pyarrow import fs
-    from scipy import fft, linalg, optimize, sparse, special
+    from scipy import fft, linalg, optimize, sparse, special, stats
+    from scipy.sparse import linalg as sparse_linalg
 else:
     mp, yaml = LazyModule("mpmath"), LazyModule("yaml")
     pa, pc, pq = LazyModule("pyarrow"), LazyModule("pyarrow.compute"), LazyModule("pyarrow.parquet")
     csv_files, datasets, fs = LazyModule("pyarrow.csv"), LazyModule("pyarrow.dataset"), LazyModule("pyarrow.fs")
-    fft, linalg, optimize, sparse, special = (
-        LazyModule(f"scipy.{name}") for name in ("fft", "linalg", "optimize", "sparse", "special")
+    fft, linalg, optimize, sparse, special, stats = (
+        LazyModule(f"scipy.{name}") for name in ("fft", "linalg", "optimize", "sparse", "special", "stats")
     )
+    sparse_linalg = LazyModule("scipy.sparse.linalg")
 
 __all__ = [
     "LazyModule",
@@ -54,6 +56,8 @@ __all__ = [
     "pc",
     "pq",
     "sparse",
+    "sparse_linalg",
     "special",
+    "stats",
     "yaml",
 ]

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import cg
 
+from ..lazy import sparse, sparse_linalg
 from .values import FloatArray
 
 Columns = tuple[str, ...]
@@ -65,7 +64,7 @@ def _newton(counts: FloatArray, matrix: sparse.csr_array, goal: FloatArray, clos
         scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         scaled = sparse.diags_array(scale) @ inner @ sparse.diags_array(scale)
         scaled = scaled + RIDGE * sparse.eye_array(len(goal))
-        step, _ = cg(scaled, scale * short, rtol=1e-10, maxiter=INNER)
+        step, _ = sparse_linalg.cg(scaled, scale * short, rtol=1e-10, maxiter=INNER)
         logs = matrix.T @ (scale * step)
         length = float(np.abs(logs[counts > 0]).max())
         counts = counts * np.exp(logs * min(1.0, FURTHEST / max(length, 1e-300)))

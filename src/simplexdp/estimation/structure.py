@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..lazy import special, stats
 from .values import FloatArray
 
 Pair = tuple[int, int]
@@ -130,7 +131,7 @@ def _chance_grid(clip: float) -> FloatArray:
     for mean in _GRID[1:]:
         slopes = np.clip(np.log((k[:-1] + 0.5) / mean), -clip, clip)
         score = np.concatenate([[0.0], np.cumsum(slopes)])
-        found.append(float(poisson.pmf(k, mean) @ score) - math.expm1(-clip) * mean)
+        found.append(float(stats.poisson.pmf(k, mean) @ score) - math.expm1(-clip) * mean)
     return np.array(found)
 
 
@@ -254,7 +255,7 @@ def shared_entropy(pairs: Mapping[Pair, FloatArray], columns: int) -> FloatArray
     found = np.zeros((columns, columns))
     for (a, b), joint in pairs.items():
         rows, cols = joint.sum(axis=1), joint.sum(axis=0)
-        entropies = [-float(xlogy(p, p).sum()) for p in (rows, cols, joint)]
+        entropies = [-float(special.xlogy(p, p).sum()) for p in (rows, cols, joint)]
         part = (entropies[0] + entropies[1] - entropies[2]) / max(min(entropies[:2]), 1e-9)
         found[a, b] = found[b, a] = min(max(part, 0.0), 1.0)
     return found

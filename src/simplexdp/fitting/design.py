@@ -48,11 +48,13 @@ class Tabulated:
         columns: of each table.
         schema: of the source, None for counts without a declaration.
         shapes: cells along each axis, where there is no schema.
+        also: columns that are in no table, and that a later round reads.
     """
 
     columns: tuple[tuple[str, ...], ...]
     schema: Schema | None
     shapes: tuple[tuple[int, ...], ...] = ()
+    also: tuple[str, ...] = ()
 
     def over(self, schema: Schema | None) -> list[tuple[int, ...]]:
         """The shapes over this schema."""
@@ -63,7 +65,7 @@ class Tabulated:
         """The columns that are read."""
         if self.schema is None:
             return None
-        return self.schema.select(dict.fromkeys(name for names in self.columns for name in names))
+        return self.schema.select(dict.fromkeys(name for names in (*self.columns, self.also) for name in names))
 
 
 def analysed(for_analysis: Sequence[Sequence[str]], schema: Schema) -> tuple[tuple[str, ...], ...]:
@@ -133,6 +135,7 @@ class Design:
         total: the public number of records, where it is known beforehand.
         rounds: what follows the fixed tables.
         estimated: cells that are estimated from all tables together and kept beside them.
+        also: columns that are in no table, and that a round reads.
     """
 
     plan: Plan
@@ -144,6 +147,7 @@ class Design:
     total: float | None
     rounds: tuple[Round, ...] = ()
     estimated: int = 0
+    also: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -166,7 +170,7 @@ class Design:
         """The columns that are read, and no round may ask for others."""
         if self.schema is None:
             return None
-        return self.schema.select(dict.fromkeys(name for names in self.plan.columns for name in names))
+        return self.schema.select(dict.fromkeys(name for names in (*self.plan.columns, self.also) for name in names))
 
     @property
     def copied(self) -> Schema | None:
@@ -288,6 +292,7 @@ def designed(
         total=facts.total,
         rounds=tuple(later.rounds),
         estimated=later.estimated,
+        also=tables.also,
     )
     assert design.merges is not None  # what cannot be merged is refused here
     return design
@@ -413,6 +418,32 @@ class Scores:
     parameters: Expected
     tables: tuple[tuple[str, ...], ...]
     pools: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A released model whose predictions are held against the rows.
+
+    A row adds (±c, y): + where its class is the likeliest one, and y from −c to c for a log-loss from 0 to `clip`.
+
+    Args:
+        model: what predicts; it has nothing private.
+        target: the class column.
+        features: the columns to predict from.
+        clip: the most that one row counts of the log-loss.
+    """
+
+    model: Any
+    target: str
+    features: tuple[str, ...]
+    clip: float
+
+    def __post_init__(self) -> None:
+        convert(self, clip=check_positive)
+
+    def steps(self, bound: int) -> int:
+        """The largest whole c with c√2 within the bound of the sum."""
+        return math.isqrt(bound**2 // 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidArgument
 from ..estimation.reweight import Expansion, Scores
-from ..fitting.design import Expected
+from ..fitting.design import Expected, Judged
 from ..mechanisms.sums import NoisySum, SumKind
 
 FloatArray = NDArray[np.float64]
@@ -167,8 +167,33 @@ _MIDDLES = np.log((_KNOTS[:-1] + _KNOTS[1:]) / 2)
 """ln of the middle of each block; of a single k that is ln(k + ½)."""
 
 
+def score_sums(at: Judged, blocks: Blocks, sums: Sequence[NoisySum]) -> tuple[IntArray, ...]:
+    """Σ over rows of (± c for a hit or miss, log-loss from −c to c). **Private**: they need their noise.
+
+    Each entry of a row is a whole number within ±c with c√2 at most the bound, whatever the model predicts for it.
+    """
+    (vector,) = sums
+    steps = at.steps(vector.bound)
+    total = np.zeros(2, dtype=np.int64)
+    for block in blocks:
+        codes = {name: np.ascontiguousarray(block[name]) for name in at.features}
+        labels = block[at.target]
+        if not len(labels):
+            continue
+        shares = np.asarray(at.model.predict(at.target, codes))
+        rows = np.arange(len(labels))
+        hit = shares.argmax(axis=1) == labels
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = -np.log(shares[rows, labels])
+        whole = np.rint((2 * np.clip(loss, 0, at.clip) / at.clip - 1) * steps)
+        whole[~(np.abs(whole) <= steps)] = steps  # what is not a number too
+        total += (int(np.where(hit, steps, -steps).sum()), int(whole.sum()))
+    return (total,)
+
+
 KERNELS: dict[str, Kernel] = {
     "deviation": Kernel(kinds=("vector",), names=("scores",), sums=deviation_scores, of_tables=True),
+    "score": Kernel(kinds=("vector",), names=("score",), sums=score_sums),
     "newton": Kernel(kinds=("vector", "matrix"), names=("gradient", "hessian"), sums=newton_sums),
 }
 """What a recipe may name."""
