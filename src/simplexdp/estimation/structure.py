@@ -124,7 +124,6 @@ def _by_chance(expected: FloatArray, clip: float) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _chance_grid(clip: float) -> FloatArray:
-    from scipy.stats import poisson
 
     k = np.arange(_MOST)
     found = [0.0]
@@ -250,7 +249,6 @@ def beyond_the_forest(families: Sequence[Family], scores: Mapping[tuple[int, ...
 
 def shared_entropy(pairs: Mapping[Pair, FloatArray], columns: int) -> FloatArray:
     """Mutual information over the smaller entropy, for all pairs."""
-    from scipy.special import xlogy
 
     found = np.zeros((columns, columns))
     for (a, b), joint in pairs.items():
