@@ -78,10 +78,7 @@ FILES = {
         """,
     "cli/__init__.py": """
         from . import tell
-        app = None
-
-        if app:
-            app.command("tell")(tell.tell)
+        COMMANDS: dict[str, tuple[str, str, str]] = {"say": ("tell", "tell", "Tell it.")}
         """,
     "cli/tell.py": """
         def tell(a, b, c, d, e, f, g, h, i): ...

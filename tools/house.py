@@ -169,16 +169,13 @@ class Tree:
 
     @cached_property
     def _commands(self) -> set[tuple[str, str]]:
-        """Functions of `cli` under `@app.command(...)`, given to one as `module.function`, or options of commands."""
-        found = set()
+        """Functions of `cli` under `@app.command(...)`, in its table of `COMMANDS`, or options of commands."""
+        found = {(f"cli.{where}", what) for where, what, _ in _literal(self.parsed.get("cli"), "COMMANDS").values()}
         for module in (name for name in self.texts if name.split(".")[0] == "cli"):
             for node in ast.walk(self.parsed[module]):
                 if isinstance(node, ast.FunctionDef):
                     if any(".command(" in ast.unparse(each) for each in node.decorator_list):
                         found.add((module, node.name))
-                elif isinstance(node, ast.Call) and ".command(" in ast.unparse(node.func) and node.args:
-                    where, _, what = ast.unparse(node.args[0]).partition(".")
-                    found.add((f"cli.{where}", what))
                 elif isinstance(node, ast.Call) and ast.unparse(node.func) == "with_options" and node.args:
                     found.add((module, ast.unparse(node.args[0])))
         return found
@@ -265,6 +262,14 @@ def measured(tree: Tree, calls: Mapping[str, Callable[[], object]]) -> dict[str,
             "import cycles": len(tree.cycles()),
             "modules imported by exactly one other": len(tree.single_importer()),
         } | {name: len(edges(call, tree.package)) for name, call in calls.items()}
+
+
+def _literal(module: ast.Module | None, name: str) -> dict[str, tuple[str, str, str]]:
+    """A table that a module gives a name to."""
+    for node in module.body if module is not None else ():
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name and node.value is not None:
+            return dict(ast.literal_eval(node.value))
+    return {}
 
 
 def _all(module: ast.Module) -> list[str]:
