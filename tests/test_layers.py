@@ -27,7 +27,19 @@ LAYERS: list[set[str]] = [
     {"private"},
     {"pipeline", "forecast", "stand_ins", "ledger", "naive_bayes", "score", "synthesis", "counting", "quantiles"}
     | {"shards"},
-    {"cli", "learn", "network", "report", "spreadsheet", "synthesizer", "synthetic", "studio", "__init__", "__main__"},
+    {
+        "cli",
+        "learn",
+        "network",
+        "bundle",
+        "report",
+        "spreadsheet",
+        "synthesizer",
+        "synthetic",
+        "studio",
+        "__init__",
+        "__main__",
+    },
 ]
 SEPARATE = [{"accounting", "sampling"}]
 FORBIDDEN = [("models", "sampling"), ("estimation", "sampling")]

@@ -59,6 +59,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Draw synthetic records from a published model into a .csv, .parquet or .arrow file.",
     ),
     "export": ("export", "app", "Give what was published to databases and spreadsheets."),
+    "bundle": (
+        "bundle",
+        "bundle",
+        "Put release, certificate, report, registry entry and review answers into one folder or zip.",
+    ),
     "ledger": (
         "ledger",
         "app",
