@@ -7,7 +7,7 @@ TESTS  ?=
 CASES  ?= 1000000
 OPTIONS ?=
 
-.PHONY: demo test quick lint house wheel size test-matrix bench utility reproduce fuzz docs audit-deps licences sbom hashes clean help
+.PHONY: demo test quick lint house wheel size test-matrix bench utility reproduce fuzz docs pictures audit-deps licences sbom hashes clean help
 
 help:
 	@echo "make demo    the main job on embedded data"
@@ -22,6 +22,7 @@ help:
 	@echo "make utility loss at equal privacy, beside the other methods"
 	@echo "make reproduce    the experiments of the paper; with OPTIONS=--quick in a minute or two"
 	@echo "make docs    the documentation as HTML in docs/_build"
+	@echo "make pictures     reports as they look in Chromium, in build/pictures"
 	@echo "make fuzz    a million hostile inputs"
 	@echo "make audit-deps, licences, sbom, hashes    the supply chain, into build/"
 
@@ -108,6 +109,9 @@ hashes: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+pictures: $(READY)
+	$(BIN)/python -m tools.pictures
 
 clean:
 	rm -rf $(VENV) docs/_build build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -134,7 +134,7 @@ def draw_groups(picture: Groups) -> str:
     canvas = Canvas()
     y = _headline(canvas, 4.0, picture.title)
     if len(names) > 1:
-        y = _key(canvas, _notes(canvas, y - 4, [f"{picture.axes[0]}:"]) - 4, names)
+        y = _key(canvas, _notes(canvas, y - 4, [f"{picture.axes[0]}:"] if picture.axes[0] else []) - 4, names)
     start = y
     for j, label in enumerate(picture.labels):
         lines = wrapped(label, WIDTH if above else aside - 6)
