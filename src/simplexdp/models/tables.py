@@ -112,7 +112,7 @@ class TablesModel(ModelOfReleases):
 
     @cached_property
     def total(self) -> float:
-        """The number of records: the public one, or its estimate."""
+        """How many records there are, the public number or an estimate."""
         return float(next(iter(self.tables.values())).sum())
 
     @cached_property
