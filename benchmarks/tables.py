@@ -43,7 +43,7 @@ from scipy.stats import norm
 from benchmarks.utility.networks import discretised, loaded
 from simplexdp import Budget, CellNumbers, Schema, release_tables
 from simplexdp.budget import Neighbours
-from simplexdp.estimation.cross_tables import centred, disagreement
+from simplexdp.estimation.cross_tables import centred, disagreement, least_variance_tables
 
 FloatArray = NDArray[np.float64]
 Codes = dict[str, NDArray[np.int64]]
@@ -257,6 +257,26 @@ class ResidualPlanner:
         return total
 
 
+def noise_ratio(work: Workload, neighbours: Neighbours) -> float:
+    """The summed variance of the best linear estimates from what is drawn here, over that of ResidualPlanner."""
+    public = neighbours == "replace-one"
+    planner = ResidualPlanner(work, neighbours)
+    ones = [1.0] * len(work.tables)
+    drawn, shares = least_variance_tables(work.tables, work.sizes, ones, total_is_public=public)
+    precision, wanted = np.zeros(len(work.effects)), np.zeros(len(work.effects))
+    for tables, weights, found in ((drawn, shares, precision), (work.tables, ones, wanted)):
+        for names, weight in zip(tables, weights, strict=True):
+            for n in range(int(public), len(names) + 1):
+                for part in itertools.combinations(sorted(names, key=list(work.sizes).index), n):
+                    if part not in planner.place:
+                        continue
+                    free = math.prod(work.sizes[name] - 1 for name in part) if found is wanted else 1
+                    found[planner.place[part]] += weight * free * work.cells(part) / work.cells(names)
+    there = wanted > 0
+    ours = (wanted[there] / precision[there]).sum() * (2 if public else 1)  # a replaced record moves two cells
+    return float(ours / (wanted[there] / planner.precision[there]).sum())
+
+
 # ---- AIM ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Aim:
@@ -367,6 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--columns", default="", help="of the files, with commas between them; all by default")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--epsilon", type=float, action="append")
+    parser.add_argument("--noise", action="store_true", help="only the variances, before any estimate: exact")
     parser.add_argument("--aim", type=Path, help="an interpreter that has dpmm, to compare with AIM")
     parser.add_argument("--aim-size", type=float, default=80, help="the most megabytes of AIM's model")
     parser.add_argument("--aim-iterations", type=int, default=1000, help="of each of AIM's fits")
@@ -390,6 +411,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kind, work in workloads(codes_of(name, file, wanted), chosen.quick).items():
             origin = "tuned" if name in TUNED else "fresh"
             print(f"{name} ({origin}), {kind}: {len(work.tables)} tables, {work.records:,} records", flush=True)
+            if chosen.noise:
+                for neighbours in get_args(Neighbours):
+                    print(f"  {neighbours:<11} noise alone: {noise_ratio(work, neighbours):.3f}", flush=True)
+                continue
             if aim is not None:
                 for epsilon in epsilons:
                     print(against_aim(work, epsilon, 1 if chosen.quick else chosen.seeds, aim), flush=True)
@@ -405,7 +430,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         f"posterior {posterior:.3f}  frequentist {noise:.3f}  {apart:.0e}",
                         flush=True,
                     )
-    if not (chosen.data or chosen.file or chosen.only_aim):
+    if not (chosen.data or chosen.file or chosen.only_aim or chosen.noise):
         speed(chosen.quick)
 
 

@@ -386,6 +386,30 @@ def test_nobody_is_where_the_schema_says_that_nobody_is() -> None:
         assert plain.count(where={"sex": "m", "ill": "yes"}).value > 0
 
 
+@pytest.mark.parametrize("kind", ["posterior", "frequentist"])
+def test_answers_know_where_nobody_can_be(kind: Any) -> None:
+    """Nothing is counted there, in no interval; a mean of nobody is no number. Without the rule there are intervals."""
+    data = codes()
+    data["ill"] = np.where(data["sex"] == 1, 0, data["ill"])
+    tables = [("sex", "ill", "age")]
+    settings: dict[str, Any] = {"budget": BUDGET, "entropy": 1}
+    ruled = Schema(SCHEMA.columns, never=[{"sex": "m", "ill": "yes"}])
+    found = release_tables(CellNumbers(data), ruled, tables, **settings)
+    free = release_tables(CellNumbers(data), SCHEMA, tables, **settings)
+    where = {"sex": "m", "ill": "yes"}
+    for answer, other in (
+        (found.count(["sex", "ill"], kind=kind), free.count(["sex", "ill"], kind=kind)),
+        (found.count(where=where, kind=kind), free.count(where=where, kind=kind)),
+        (found.share("ill", "sex", kind=kind), free.share("ill", "sex", kind=kind)),
+    ):
+        assert (answer.estimate[-1], answer.low[-1], answer.high[-1]) == (0, 0, 0)
+        assert other.high[-1] > 0
+    for answer in (found.mean("age", ["sex", "ill"], kind=kind), found.quantile("age", 0.5, ["sex", "ill"], kind=kind)):
+        assert np.isnan([answer.estimate[-1], answer.low[-1], answer.high[-1]]).all()
+        assert np.isfinite(answer.estimate[:-1]).all()
+        assert "–" in str(answer)
+
+
 # -- the command ------------------------------------------------------------------------------------------------------
 
 

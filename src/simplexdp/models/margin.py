@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -90,6 +91,12 @@ class Margin:
             return np.array(self.model.pooled.total)
         return self.model.pooled.marginal(self.names).values
 
+    @cached_property
+    def possible(self) -> FloatArray:
+        """1 for each cell that a record can be in, 0 where the schema says that none can."""
+        ruled = self.model.schema.impossible(self.names) if self.names else None
+        return np.ones(self.filter.shape) if ruled is None else np.asarray(~ruled, dtype=np.float64)
+
     def masks(self) -> list[FloatArray]:
         """For each group the cells that are in it, 0 or 1."""
         sizes = [self.model.schema[name].size for name in self.by]
@@ -127,7 +134,8 @@ class Margin:
         else:
             deviations = np.array(self._noise(np.ones(())))
         low, high = centre - reach * deviations - 0.5, centre + reach * deviations + 0.5  # counts are whole
-        low, high = (summed(np.maximum(each, 0.0), self.names, self.by) for each in (low, high))
+        low, high = (np.maximum(each, 0.0) * self.possible for each in (low, high))
+        low, high = (summed(each, self.names, self.by) for each in (low, high))
         return summed(counts, self.names, self.by), low, high
 
     def ratios(self, parts: Callable[[FloatArray], tuple[FloatArray, FloatArray | None]]) -> FloatArray:
@@ -136,6 +144,11 @@ class Margin:
 
     def ratio(self, above: FloatArray, below: FloatArray | None) -> tuple[float, float, float]:
         """Σ above · cells over Σ below · cells, or without that the first sum, with its interval."""
+        above, below = above * self.possible, None if below is None else below * self.possible
+        if below is not None and not below.any():
+            return math.nan, math.nan, math.nan  # of nobody
+        if not above.any():
+            return 0.0, 0.0, 0.0
         reach = float(-special.ndtri((1 - self.level) / 2))
         value, deviation, base, noise = self._estimate(self.counts, above, below, self._posterior)
         if self.kind == "frequentist":

@@ -222,6 +222,9 @@ class TablesModel(ModelOfReleases):
             below[order] = line.below(at)
             there = np.zeros(low.size)
             there[order] = 1.0
+            if not (group * asked.over(column, there) * asked.possible).any():
+                found.append([math.nan] * 3)  # of nobody
+                continue
             _, lower, upper = asked.ratio(group * asked.over(column, below), group * asked.over(column, there))
             reach = (upper - lower) / 2
             found.append([at, line.at(shares, max(q - reach, 0.0)), line.at(shares, min(q + reach, 1.0))])
