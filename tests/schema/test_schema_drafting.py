@@ -80,7 +80,12 @@ def test_filled_in_draft_is_a_schema(parquet):
     assert not schema.unfinished
 
 
-def test_a_draft_blocks_its_unfinished_columns_only(parquet):
+def test_a_draft_blocks_its_unfinished_columns_only(parquet, tmp_path):
+    path = tmp_path / "people.yaml"
+    path.write_text(draft(parquet), encoding="utf-8")
+    line = 1 + [text.startswith('  "town": TODO') for text in path.read_text().splitlines()].index(True)
+    with pytest.raises(SchemaError, match=rf"got 'town'.* says TODO there \(people.yaml, line {line}\)"):
+        Schema.read(path).select(["town"])
     schema = Schema.from_yaml(draft(parquet))
     assert schema.names == ("ok",)
     assert schema.unfinished[:2] == ("town", "coded")

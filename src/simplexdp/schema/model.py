@@ -182,6 +182,7 @@ class Schema(Part):
 
     _index: dict[str, int] = PrivateAttr(default_factory=dict)
     _todo: tuple[str, ...] = PrivateAttr(default=())
+    _file: tuple[str, str] = PrivateAttr(default=("", ""))
 
     def __init__(self, *columns: Any, **fields: Any) -> None:
         super().__init__(**with_first("columns", columns, fields))
@@ -265,7 +266,9 @@ class Schema(Part):
         parse = parse_json if _is_json(Path(path)) else parse_yaml
         text = read_text(Path(path))
         try:
-            return cls._from_plain(parse(text))
+            found = cls._from_plain(parse(text))
+            found._file = (Path(path).name, text) if found._todo else ("", "")
+            return found
         except SchemaError as error:
             line = line_of(text, error.name)
             where = f"{Path(path).name}, line {line}" if line else Path(path).name
@@ -423,7 +426,7 @@ class Schema(Part):
             return self.columns[self._index[name]]
         except (KeyError, TypeError):
             if name in self._todo:
-                hint = "The draft says TODO there: give it a template, values, edges or bins."
+                hint = f"The draft says TODO there{self._todo_line(name)}: give it a template, values, edges or bins."
                 raise SchemaError("column", "one that is filled in", got=name, hint=hint) from None
             raise SchemaError("column", "one of the schema", got=name, hint=self._hint(name)) from None
 
@@ -479,6 +482,13 @@ class Schema(Part):
         if isinstance(names, str):
             raise SchemaError("names", "a list of names", got=names)
         return tuple(names)
+
+    def _todo_line(self, name: str) -> str:
+        """Where a column of a draft is to be filled in, for a person."""
+        file, text = self._file
+        begins = tuple(f"{mark}{name}{mark}:" for mark in ("", '"', "'"))
+        lines = (i for i, line in enumerate(text.splitlines(), 1) if line.strip().startswith(begins))
+        return "".join(f" ({file}, line {line})" for line in list(lines)[:1])
 
     def _hint(self, name: object) -> str:
         return f"{did_you_mean(name, self.names)}The columns are: {self._some_names()}."
