@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -128,6 +128,8 @@ class SynthesisRecipe:
         ratio = self.ratio(facts, terms.budget, terms.unit)
         rounds = self._rounds(Shares.at(ratio), terms.unit, triples=ratio < TRIPLES_BELOW)
         left_out = () if rounds or len(self.schema) == 1 else (NO_STEPS,)
+        if rounds and terms.mechanism == "auto":  # all that follows is Gaussian, and composes with it as one
+            terms = replace(terms, mechanism="gaussian")
         return designed(self.tables, facts, terms, Later(rounds=rounds, left_out=left_out))
 
     def ratio(self, facts: Facts, budget: Budget | None, unit: Unit) -> float:

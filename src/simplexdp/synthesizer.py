@@ -46,7 +46,8 @@ class Synthesizer:
         budget: what may be spent, in place of epsilon and delta.
         target: a column that is to be predicted from the others: its relations count more.
         columns: of the schema; all by default.
-        mechanism: of the tables of single columns; everything after them is by Gaussian noise.
+        mechanism: of the tables of single columns; "auto" is Gaussian noise like all that follows, with which it
+            composes as one, and the best single mechanism where nothing follows.
         neighbours: "replace-one" (the number of rows is public) or "add-remove" (it is not).
         entropy: None for the operating system's; a number makes a repeatable fit that is not private.
         ledger: a ledger or its path, charged before any value is looked at; needs `dataset`.
