@@ -111,8 +111,8 @@ def model_report(model: Model, *, level: float = 0.95, dataset: str | None = Non
     certificate, guarantee = model.certificate(), model.guarantee
     parts = [*model.describe(level=level)]
     parts += [section for name in model.details for section in model.describe(level=level, column=name)]
-    if (agreement := agreement_section(model, level=level)) is not None:
-        parts.append(agreement)
+    agreement = None if model.says_agreement else agreement_section(model, level=level)
+    parts += [] if agreement is None else [agreement]
     split = budget_split(model)
     pictures = [(profile({"": guarantee.loss}), "The privacy profile: δ for every ε"), (split, "The budget by step")]
     drawn = [(picture, text) for picture, text in pictures if picture is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -18,8 +19,10 @@ from simplexdp import BayesianNetwork, Budget, Numeric, Schema, plan, release, r
 from simplexdp.errors import Infeasible, InvalidArgument
 from simplexdp.estimation import NoisyCounts
 from simplexdp.estimation.posterior import EFFECT_GRID, FLAT, SINGLE_COLUMN, PooledPosteriors, _cost
+from simplexdp.models import SynthesisModel
 from simplexdp.models.regression import combine
 from simplexdp.naive_bayes import NaiveBayesRecipe, fit_naive_bayes
+from simplexdp.report import model_report
 
 SCHEMA = Schema.of(age=Numeric([0, 18, 30, 45, 65, 120]), smoker=["no", "yes"], ill=["no", "yes"], sex=["f", "m"])
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -280,6 +283,18 @@ def test_naive_bayes_answers_from_its_tables() -> None:
     answer = model.query("ill", given={"age": 70, "smoker": "yes"})
     assert answer.ground == "given the graph"
     assert answer.estimate.sum() == pytest.approx(1)
+    # Predictions weigh the tables, and everything that follows the tables says so.
+    cell = {"age": np.array([4]), "smoker": np.array([1])}
+    weighed = model.predict_some("ill", cell, 1)[0]
+    assert np.abs(weighed - answer.estimate).max() > 1e-3
+    assert "two voices" in str(answer)
+    assert "two voices" in model_report(model)
+    assert "two voices" not in str(model.query("age", given=["ill"]))  # a released table
+    plain = replace(model, weights=np.ones(3), biases=np.zeros(2))
+    alike = plain.query("ill", given={"age": 70, "smoker": "yes"})
+    assert plain.voices == ""
+    assert "two voices" not in str(alike)
+    np.testing.assert_allclose(plain.predict_some("ill", cell, 1)[0], alike.estimate, atol=1e-9)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------
@@ -341,7 +356,7 @@ def test_a_regression_across_tables_is_refused(network: Any) -> None:
 
 def test_one_step_of_a_linear_statistic_is_exact(network: Any) -> None:
     middles = np.array([9, 24, 37.5, 55, 92.5])
-    answer = network.one_step(lambda p: middles @ p, lambda _: middles, ["age"])
+    answer = network.one_step(lambda p: middles @ p, lambda _: middles, ["age"], kind="posterior")
     mean = network.mean("age")
     assert answer.estimate[0] == pytest.approx(mean.estimate[0], rel=1e-3)
     assert answer.standard_error[0] == pytest.approx(mean.standard_error[0], rel=1e-2)
@@ -483,6 +498,23 @@ def test_what_is_planned_for_an_analysis_is_what_a_fit_buys() -> None:
         plan([2, 3], budget=BUDGET, for_analysis=[["a"]])
     with pytest.raises(InvalidArgument, match="for_analysis"):
         plan(NaiveBayesRecipe.of(SCHEMA, "ill"), budget=BUDGET, for_analysis=[["age", "sex"]])
+
+
+def test_a_learned_model_is_asked_as_it_is_drawn_from() -> None:
+    """Answers given the graph have the factors of raked pairs in them; strict refuses them as those of networks."""
+    chain = BayesianNetwork({"smoker": ["age"], "ill": ["smoker"], "sex": ["ill"]}, SCHEMA, budget=BUDGET, entropy=3)
+    plain = chain.fit(ROWS).model
+    factors = {("age", "sex"): np.random.default_rng(1).uniform(0.5, 2, (5, 2))}
+    parts: dict[str, Any] = {"graph": plain.graph, "schema": SCHEMA, "releases": plain.releases, "tables": plain.tables}
+    scale = math.log(float((plain.marginal(["age", "sex"]) * factors["age", "sex"]).sum()))
+    model = SynthesisModel(factors=factors, log_scale=scale, **parts)
+    answer = model.query(["age", "sex"])
+    assert answer.ground == "given the graph"
+    np.testing.assert_allclose(answer.estimate, model.marginal(["age", "sex"]).ravel(), atol=1e-12)
+    assert np.abs(answer.estimate - plain.query(["age", "sex"]).estimate).max() > 0.01
+    assert model.query(["age", "smoker"]).ground == "released"
+    with pytest.raises(Infeasible, match="for_analysis"):
+        model.query(["age", "sex"], strict=True)
 
 
 def test_impossible_cells_have_no_mass_in_answers_and_records() -> None:

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from ..budget import check_fraction, check_whole
 from ..errors import Infeasible
-from ..schema import cell_map
+from ..schema import Column, cell_map
+from .records import IntArray
 from .sections import Bars, Groups, Section, Table
 
 if TYPE_CHECKING:
     from .model import Model
+    from .release import Release
 
 FloatArray = NDArray[np.float64]
 SIZE = 20_000
@@ -88,13 +90,13 @@ def compared(
         order = list(tables)
         tables = dict.fromkeys(order[i * len(order) // most] for i in range(most))
     for columns in tables:
-        answer = model.query(list(columns), level=level)
         released = next(release for release in model.releases if release.columns == columns)
-        places = []
-        for name in columns:
-            merged = None if released.schema is None else cell_map(schema[name], released.schema[name])
-            places.append(codes[name] if merged is None else np.asarray(merged)[codes[name]])
+        found_places = [_released_codes(codes[name], schema[name], released, name) for name in columns]
+        places = [place for place in found_places if place is not None]
+        if len(places) < len(columns):
+            continue
         flat = np.ravel_multi_index(places, released.values.shape)
+        answer = model.query(list(columns), level=level)
         found.append(
             Compared(
                 columns=columns,
@@ -107,6 +109,15 @@ def compared(
             )
         )
     return found
+
+
+def _released_codes(codes: IntArray, column: Column, released: Release, name: str) -> IntArray | None:
+    """The released cells of declared ones; None where neither is part of the other."""
+    own = None if released.schema is None else released.schema[name]
+    if own is None or own == column:
+        return codes
+    merged = cell_map(column, own)
+    return None if merged is None else np.asarray(merged)[codes]
 
 
 def agreement_section(model: Model, *, level: float = 0.95) -> Section | None:

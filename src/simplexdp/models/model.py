@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,11 @@ from ..schema import Categories, Column, Numeric, Schema
 from ..shown import Shown, card
 from .answer import Answer, How, cells_of
 from .certificate import Certificate, certify
+from .comparison import compare
 from .document import Document
 from .guarantee import Guarantee
 from .plain import delta_of, in_words
-from .query import Evidence, Family, compare, mean, quantile, query
+from .query import Evidence, Family, mean, quantile, query
 from .records import IntArray
 from .regression import one_step, regression
 from .sections import Picture, Section, View
@@ -159,6 +160,9 @@ def _labels(schema: Schema | None, name: str, cells: int) -> list[str]:
 
 class Model(Shown, Document, ABC):
     """A frozen value that was made from releases alone, so that nothing which is done with it costs a budget."""
+
+    says_agreement: ClassVar[bool] = False
+    """Whether its own description compares synthetic records with the releases; reports do so for all others."""
 
     if TYPE_CHECKING:
         # Fields of some models and computed by others: a property here would stand in the way of a field there.
@@ -290,6 +294,11 @@ class Model(Shown, Document, ABC):
         """The structure that joins columns without a common released table: each node with its parents."""
         return ()
 
+    @property
+    def voices(self) -> str:
+        """Where predictions follow another law than records and answers: which follows which. Empty for one law."""
+        return ""
+
     def conditional(self, node: str) -> NDArray[np.float64]:
         """P(node | parents) over the released cells, parents first, for each family."""
         raise Infeasible(f"this model has no table of {node!r} given others.")
@@ -407,7 +416,7 @@ class Model(Shown, Document, ABC):
         values: Mapping[str, Mapping[str, float]] | None = None,
         about: About = "population",
         level: float = 0.95,
-        kind: IntervalKind = "posterior",
+        kind: IntervalKind = "frequentist",
     ) -> Answer:
         """Coefficients of a regression inside one released table, with intervals by score inversion.
 
@@ -416,7 +425,9 @@ class Model(Shown, Document, ABC):
             on: columns of numbers, each one term, and of categories, one for each value but the first.
             family: "logistic", "linear" or "poisson".
             values: numbers by label for columns that are not numbers.
-            about, level, kind: see `query`.
+            about, level: see `query`.
+            kind: "frequentist", from the law of the noise alone; "posterior" is shorter where noise is large, but what
+                its prior shrinks adds up over the cells of a regression, so that no coverage is promised.
         """
         how = How(about=about, kind=kind, level=level, strict=True)
         return regression(self._evidence, outcome, on, family, how, values)
@@ -429,7 +440,7 @@ class Model(Shown, Document, ABC):
         *,
         about: About = "population",
         level: float = 0.95,
-        kind: IntervalKind = "posterior",
+        kind: IntervalKind = "frequentist",
     ) -> Answer:
         """Any statistic of a released table that has an influence function, in one step from the published shares.
 
@@ -437,7 +448,7 @@ class Model(Shown, Document, ABC):
             statistic: from the shares of the cells, one axis a column, to numbers.
             influence: from the same to each number's derivative with respect to each cell, numbers on the last axis.
             columns: which share a released table.
-            about, level, kind: see `query`.
+            about, level, kind: see `regression`.
         """
         how = How(about=about, kind=kind, level=level, strict=True)
         return one_step(self._evidence, statistic, influence, columns, how)

@@ -301,7 +301,7 @@ class NaiveBayesModel(ModelOfReleases, Predictor):
                     (told, "Mutual information of each feature with the class"),
                     (classes, "Class probabilities"),
                 ],
-                items=[merged_note(self.merged_bins)] if self.merged_bins else (),
+                items=[*([merged_note(self.merged_bins)] if self.merged_bins else []), *filter(None, [self.voices])],
             ),
         ]
 
@@ -336,6 +336,19 @@ class NaiveBayesModel(ModelOfReleases, Predictor):
     def _class_names(self) -> Sequence[str]:
         labels = self.schema[self.target].labels if self.schema is not None else ()
         return labels or [str(i + 1) for i in range(self.class_probabilities.size)]
+
+    @property
+    def voices(self) -> str:
+        """Answers and records follow the tables, predictions weigh what they say: in words, where weights are not 1."""
+        if not self.biases.any() and (self.weights == 1).all():
+            return ""
+        low, high = float(self.weights.min()), float(self.weights.max())
+        by = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        return (
+            f"This model has two voices: answers and records follow its tables, taken for independent given "
+            f"{self.target}; predictions weigh the logarithms of the same tables by {by}, which predicts better. "
+            f"P({self.target} | features) of the two differs: `predict` for decisions, `query` for what the tables say."
+        )
 
     @property
     def families(self) -> Sequence[tuple[str, tuple[str, ...]]]:
@@ -381,7 +394,7 @@ class NaiveBayesModel(ModelOfReleases, Predictor):
 
     @discreet
     def predict(self, variable: str, evidence: Any) -> FloatArray:
-        """P(class | evidence) for each row, rows × classes.
+        """P(class | evidence) for each row, rows × classes, with the weights; the tables without them are `query`'s.
 
         Args:
             variable: the class column.

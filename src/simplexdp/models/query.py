@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,16 @@ class Evidence:
     Args:
         model: with the releases.
         families: the structure that answers rest on where no released table does: each node with its parents.
+        factors: by which the product of the families is multiplied, by their columns.
     """
 
-    def __init__(self, model: Model, families: Sequence[Family] = ()) -> None:
-        self.model, self.families = model, tuple(families)
+    def __init__(
+        self,
+        model: Model,
+        families: Sequence[Family] = (),
+        factors: Mapping[tuple[str, ...], FloatArray] | None = None,
+    ) -> None:
+        self.model, self.families, self.factors = model, tuple(families), dict(factors or {})
         self._drawn: dict[About, dict[str, FloatArray]] = {}
 
     @cached_property
@@ -215,13 +221,20 @@ class Evidence:
             raise Infeasible(
                 f"no released table has {', '.join(names)} together, and this model has no structure that joins them."
             )
-        needed = _above(self.families, names)
+        needed = _above(self.families, [*names, *(name for pair in self.factors for name in pair)])
         factors = [
             Factor(("", *parents, node), self._tables(node, parents, about))
             for node, parents in self.families
             if node in needed
         ]
-        made, _ = eliminate(factors, tuple(names), limit=MOST_CELLS * DRAWS)
+        factors += [Factor(pair, values) for pair, values in self.factors.items()]
+        try:
+            made, _ = eliminate(factors, tuple(names), limit=MOST_CELLS * DRAWS)
+        except Infeasible:
+            raise Infeasible(
+                f"the structure joins {', '.join(names)} by too many others for an exact answer; draw records and "
+                "count them, or ask for columns of one released table."
+            ) from None
         flat = made.values.reshape(len(made.values), -1)
         return np.asarray(flat / flat.sum(axis=1, keepdims=True))
 
@@ -245,10 +258,10 @@ def query(
         evidence.axes(columns if columns is not None else _all(evidence), "columns"),
         evidence.axes(given, "given"),
     )
-    _check_apart(asked, known)
+    check_apart(asked, known)
     axes = [*known, *asked]
     names = tuple(axis.name for axis in axes)
-    top = _product([axis.matrix for axis in axes])
+    top = product_of([axis.matrix for axis in axes])
     answers, ones = top.shape[1], [np.ones((axis.size, 1)) for axis in asked]
     groups = math.prod(len(axis.groups) for axis in asked)
     if counts:
@@ -256,7 +269,7 @@ def query(
         scaled = Ratios(top=top, bottom=np.full((top.shape[0], 1), 1.0), group=np.zeros(answers, dtype=np.intp))
         found = _counted(evidence, names, scaled, how)
     else:
-        bottom = _product([*(axis.matrix for axis in known), *map(sparse.csr_array, ones)])
+        bottom = product_of([*(axis.matrix for axis in known), *map(sparse.csr_array, ones)])
         ratios = Ratios(top=top, bottom=bottom, group=np.arange(answers) // groups)
         found = evidence.answered(names, ratios, how, bounded=True)
     ground, estimate, error, low, high = found
@@ -273,7 +286,7 @@ def query(
         kind=how.kind,
         level=how.level,
         ground=ground,
-        notes=_notes(evidence, how),
+        notes=notes_of(evidence, how, ground),
     )
 
 
@@ -288,12 +301,12 @@ def mean(
     """The mean of a column, where numbers count as the middle of their bin; records without one are left out."""
     how = how or How()
     known, axis = evidence.axes(given, "given"), evidence.axis(column)
-    _check_apart([axis], known)
+    check_apart([axis], known)
     numbers = evidence.numbers(column, values)
     there = np.isfinite(numbers)
     matrices = [each.matrix for each in known]
-    top = _product([*matrices, sparse.csr_array(np.where(there, numbers, 0.0)[:, None])])
-    bottom = _product([*matrices, sparse.csr_array(there[:, None].astype(float))])
+    top = product_of([*matrices, sparse.csr_array(np.where(there, numbers, 0.0)[:, None])])
+    bottom = product_of([*matrices, sparse.csr_array(there[:, None].astype(float))])
     names = (*(each.name for each in known), column)
     ratios = Ratios(top=top, bottom=bottom, group=np.arange(top.shape[1]))
     ground, estimate, error, low, high = evidence.answered(names, ratios, how, bounded=False)
@@ -310,7 +323,7 @@ def mean(
         kind=how.kind,
         level=how.level,
         ground=ground,
-        notes=(*_notes(evidence, how), *_binned(evidence, column)),
+        notes=(*notes_of(evidence, how, ground), *_binned(evidence, column)),
     )
 
 
@@ -321,7 +334,7 @@ def quantile(evidence: Evidence, column: str, q: float = 0.5, given: Any = None,
     """
     how, share = how or How(), check_fraction("q", q)
     known = evidence.axes(given, "given")
-    _check_apart([evidence.axis(column)], known)
+    check_apart([evidence.axis(column)], known)
     spec = evidence.schema[column]
     if not isinstance(spec, Numeric) or not spec.bins:
         raise InvalidArgument("column", "of numbers in bins", got=column)
@@ -333,8 +346,8 @@ def quantile(evidence: Evidence, column: str, q: float = 0.5, given: Any = None,
     there = np.zeros((spec.size, 1))
     there[: spec.declared] = 1.0
     matrices = [each.matrix for each in known]
-    top = _product([*matrices, sparse.csr_array(below)])
-    bottom = _product([*matrices, sparse.csr_array(there)])
+    top = product_of([*matrices, sparse.csr_array(below)])
+    bottom = product_of([*matrices, sparse.csr_array(there)])
     names = (*(each.name for each in known), column)
     ratios = Ratios(top=top, bottom=bottom, group=np.arange(top.shape[1]) // edges.size)
     ground, estimate, _, low, high = evidence.answered(names, ratios, how, bounded=True)
@@ -359,59 +372,7 @@ def quantile(evidence: Evidence, column: str, q: float = 0.5, given: Any = None,
         kind=how.kind,
         level=how.level,
         ground=ground,
-        notes=(*_notes(evidence, how), *_binned(evidence, column)),
-    )
-
-
-def compare(
-    evidence: Evidence,
-    columns: Any,
-    first: Mapping[str, Any],
-    second: Mapping[str, Any],
-    how: How | None = None,
-    *,
-    by: Literal["difference", "ratio"] = "difference",
-) -> Answer:
-    """P(columns | first) less, or over, P(columns | second), by linearisation (of the logarithm, for the ratio)."""
-    how = how or How()
-    if by not in ("difference", "ratio"):
-        raise InvalidArgument("by", "'difference' or 'ratio'", got=by)
-    asked = evidence.axes(columns, "columns")
-    sides = [evidence.axes(first, "first"), evidence.axes(second, "second")]
-    names = tuple(dict.fromkeys(axis.name for axis in (*sides[0], *sides[1], *asked)))
-    for side in sides:
-        _check_apart(asked, side)
-    size = {axis.name: axis.size for axis in (*sides[0], *sides[1], *asked)}
-    parts = [_conditional(names, size, asked, side) for side in sides]
-    top = sparse.hstack([part.top for part in parts], format="csr")
-    bottom = sparse.hstack([part.bottom for part in parts], format="csr")
-    answers = parts[0].top.shape[1]
-    if evidence.pooled.holds(names):
-        ground: Ground = "released"
-        law = (evidence.pooled.noise if how.kind == "frequentist" else evidence.pooled.posterior)(names, how.about)
-        made, error, low, high = _linearised(law, top, bottom, answers, how.quantile, by)
-    else:
-        how.refuse_if_strict(names)
-        ground = "given the graph"
-        joint = evidence.joint(names, how.about)
-        shares = [(joint @ part.top) / (joint @ part.bottom) for part in parts]
-        drawn = shares[0] - shares[1] if by == "difference" else shares[0] / shares[1]
-        made, error = drawn[0], drawn[1:].std(axis=0)
-        tail = (1 - how.level) / 2
-        low, high = np.quantile(drawn[1:], [tail, 1 - tail], axis=0)
-    return Answer(
-        names=tuple(axis.name for axis in asked),
-        labels=tuple(itertools.product(*(axis.labels for axis in asked))),
-        measure=by,
-        estimate=made,
-        standard_error=error,
-        low=low,
-        high=high,
-        about=how.about,
-        kind=how.kind,
-        level=how.level,
-        ground=ground,
-        notes=_notes(evidence, how),
+        notes=(*notes_of(evidence, how, ground), *_binned(evidence, column)),
     )
 
 
@@ -424,7 +385,8 @@ def _all(evidence: Evidence) -> list[str]:
     return list(evidence.schema)
 
 
-def _check_apart(asked: Sequence[Axis], known: Sequence[Axis]) -> None:
+def check_apart(asked: Sequence[Axis], known: Sequence[Axis]) -> None:
+    """Something is asked for, and nothing of it is given."""
     both = {axis.name for axis in asked} & {axis.name for axis in known}
     if both:
         raise InvalidArgument("given", "other columns than those that are asked for", got=sorted(both))
@@ -432,50 +394,12 @@ def _check_apart(asked: Sequence[Axis], known: Sequence[Axis]) -> None:
         raise InvalidArgument("columns", "at least one")
 
 
-def _product(matrices: Sequence[Any]) -> Any:
+def product_of(matrices: Sequence[Any]) -> Any:
     """The Kronecker product: cells of all columns × groups of all."""
     made = sparse.csr_array(np.ones((1, 1)))
     for matrix in matrices:
         made = sparse.kron(made, matrix, format="csr")
     return sparse.csr_array(made)
-
-
-def _conditional(names: Sequence[str], size: Mapping[str, int], asked: Sequence[Axis], side: Sequence[Axis]) -> Ratios:
-    """P(asked | side) over all of these columns, those that are in neither summed over."""
-    at = {axis.name: axis.matrix for axis in (*asked, *side)}
-    free = {axis.name: np.ones((axis.size, 1)) for axis in asked}
-    everything = {name: sparse.csr_array(np.ones((size[name], 1))) for name in names}
-    order = [at.get(name, everything[name]) for name in names]
-    top = _product(order)
-    bottom = _product(
-        [sparse.csr_array(free[name]) if name in free else at.get(name, everything[name]) for name in names]
-    )
-    if bottom.shape[1] != 1:
-        raise InvalidArgument("first", "one group of records: values for each column", got=[axis.name for axis in side])
-    # The Kronecker product runs through the groups in the order of the names, the answer in that of what was asked.
-    inside = [axis.name for axis in sorted(asked, key=lambda axis: list(names).index(axis.name))]
-    shape = [len(next(a for a in asked if a.name == name).groups) for name in inside]
-    turned = np.arange(math.prod(shape)).reshape(shape).transpose([inside.index(axis.name) for axis in asked]).ravel()
-    return Ratios(top=top[:, turned], bottom=bottom, group=np.zeros(top.shape[1], dtype=np.intp))
-
-
-def _linearised(
-    law: Normal, top: Any, bottom: Any, answers: int, q: float, by: str
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    a = np.maximum(top.T @ law.mean, 1e-9)
-    b = np.repeat(np.maximum(bottom.T @ law.mean, 1e-9), answers)
-    shares = np.clip(a / b, 0, 1)
-    slopes = (top.toarray() - np.repeat(bottom.toarray(), answers, axis=1) * shares[None]) / b[None]
-    one, two = shares[:answers], shares[answers:]
-    if by == "difference":
-        error = np.sqrt(np.maximum(np.diag(law.of(slopes[:, :answers] - slopes[:, answers:])), 0.0))
-        made = one - two
-        return made, error, np.maximum(made - q * error, -1.0), np.minimum(made + q * error, 1.0)
-    relative = slopes / np.maximum(shares, 1e-12)[None]
-    log_error = np.sqrt(np.maximum(np.diag(law.of(relative[:, :answers] - relative[:, answers:])), 0.0))
-    made = one / np.maximum(two, 1e-12)
-    with np.errstate(over="ignore"):
-        return made, made * log_error, made * np.exp(-q * log_error), made * np.exp(q * log_error)
 
 
 def _counted(
@@ -575,11 +499,15 @@ def _above(families: Sequence[Family], names: Sequence[str]) -> set[str]:
     return found
 
 
-def _notes(evidence: Evidence, how: How) -> tuple[str, ...]:
+def notes_of(evidence: Evidence, how: How, ground: Ground) -> tuple[str, ...]:
+    """What else every answer of this model should say."""
     rows = evidence.model.guarantee.rows
+    notes = [evidence.model.voices] if ground == "given the graph" and evidence.model.voices else []
     if how.about == "population" and rows > 1:
-        return (f"A person has up to {rows} rows: sampling is taken to vary {rows} times as much as for single rows.",)
-    return ()
+        notes.append(
+            f"A person has up to {rows} rows: sampling is taken to vary {rows} times as much as for single rows."
+        )
+    return tuple(notes)
 
 
 def _binned(evidence: Evidence, column: str) -> tuple[str, ...]:

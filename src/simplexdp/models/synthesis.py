@@ -73,6 +73,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
     """
 
     kind: ClassVar[str] = "synthesis"
+    says_agreement: ClassVar[bool] = True
 
     graph: Graph
     schema: Schema
@@ -146,7 +147,9 @@ class SynthesisModel(ModelOfReleases, Predictor):
 
     @cached_property
     def _evidence(self) -> Evidence:
-        return Evidence(cast(Model, _Coarse(self)), self.families)
+        return Evidence(
+            cast(Model, _Coarse(self)), self.families, {tuple(pair): values for pair, values in self.factors.items()}
+        )
 
     def sections(self, view: View) -> list[Section]:
         """The learned structure, what was bought, how well the model agrees with it, and what it cannot know."""
@@ -508,6 +511,7 @@ class _Coarse:
     """A model as questions see it: over pools, where a column has some together with others."""
 
     model: SynthesisModel
+    voices: ClassVar[str] = ""
 
     @property
     def releases(self) -> tuple[Release, ...]:
