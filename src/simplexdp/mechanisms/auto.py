@@ -22,6 +22,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -90,6 +91,7 @@ REFERENCES: tuple[Callable[[float, int], Reference], ...] = (zipf(1.0), zipf(1.5
 more than 10 % (synthetic tables of 4 to 1000 cells, variance ratios 1/2 to 3); the variances alone tell it in 91 %."""
 
 
+@lru_cache(maxsize=256)
 def predicted_loss(law: NoiseLaw, *, total: float, cells: int) -> float:
     """The geometric mean of Bayes' risk over the reference tables of this size.
 

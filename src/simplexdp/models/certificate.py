@@ -12,6 +12,7 @@ from typing import Any
 
 from ..accounting import PrivacyLoss
 from ..budget import Neighbours
+from ..cores import granted, in_order
 from ..mechanisms.sums import Step
 from ..numerics.printed import exact, printed
 from ..shown import Shown
@@ -95,7 +96,7 @@ class Risk:
     @lru_cache(maxsize=64)
     def of(cls, loss: PrivacyLoss) -> Risk:
         """Of everything that was released, each number rounded up."""
-        power = tuple((rate, loss.power(rate)) for rate in FALSE_POSITIVES)
+        power = tuple(zip(FALSE_POSITIVES, in_order(loss.power, FALSE_POSITIVES, granted()), strict=True))
         return cls(advantage=loss.advantage(), posterior=loss.posterior(), power=power)
 
     def as_dict(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ..budget import (
     check_whole,
     convert,
 )
+from ..cores import granted, in_order
 from ..errors import FormatError, InvalidArgument
 from ..mechanisms import step_from
 from ..mechanisms.base import Parametrised, TableMechanism
@@ -119,8 +120,9 @@ class Guarantee:
         orders = [check_order(order) for order in orders]
         if self.budget is not None and self.budget.is_pure:
             deltas = [0.0, *(delta for delta in deltas if delta)]
+        epsilons = in_order(self.epsilon, deltas, granted())
         return {
-            "epsilon_at_delta": {printed(delta): _finite(self.epsilon(delta)) for delta in deltas},
+            "epsilon_at_delta": {printed(delta): _finite(e) for delta, e in zip(deltas, epsilons, strict=True)},
             "renyi_epsilon_at_order": {exact(order): _finite(loss.rdp(order)) for order in orders},
             "pure_epsilon": _finite(self.epsilon(0.0)),
             "zcdp_rho": _finite(loss.rho),

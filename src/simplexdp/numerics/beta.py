@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 _STIRLING_FROM = 16.0
 _TINY = 1e-300
 _MOST_STEPS = 20_000
+_LOOK = 4
+"""Steps between two looks at what has converged."""
 
 
 def incomplete_beta(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Floats:
@@ -53,7 +55,10 @@ def _correction(x: Floats) -> Floats:
 
 
 def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
-    """The continued fraction, for all entries together until the last has converged."""
+    """The continued fraction; entries that have converged are left out of the steps that others need."""
+    shape, found = x.shape, np.empty(x.size)
+    a, b, x = np.ravel(a), np.ravel(b), np.ravel(x)
+    places = np.arange(x.size)
     d = 1 / _away(1 - (a + b) * x / (a + 1))
     c, value = np.ones(x.shape), d
     for m in range(1, _MOST_STEPS):
@@ -63,11 +68,19 @@ def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         d, c = 1 / _away(1 + odd * d), _away(1 + odd / c)
         value = value * d * c
-        if np.all(np.abs(d * c - 1) < 1e-14):
+        if m % _LOOK:
+            continue
+        open_ = np.abs(d * c - 1) >= 1e-14
+        if not open_.any():
             break
-    return value
+        if 2 * np.count_nonzero(open_) < open_.size:
+            found[places] = value
+            places = places[open_]
+            a, b, x, d, c, value = a[open_], b[open_], x[open_], d[open_], c[open_], value[open_]
+    found[places] = value
+    return found.reshape(shape)
 
 
 def _away(value: Floats) -> Floats:
-    """Kept from zero, as the recurrence asks for."""
-    return np.where(np.abs(value) < _TINY, _TINY, value)
+    """Kept from zero, as the recurrence asks for. A sum of one and a number is 0 or at least 1e-16."""
+    return value if value.all() else np.where(value == 0, _TINY, value)

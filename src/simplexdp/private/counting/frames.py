@@ -4,6 +4,7 @@ pandas frames, and NumPy arrays of cell numbers.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +40,16 @@ def open_table(table: Any, request: Request) -> Source:
     if isinstance(table, pa.RecordBatch):
         return _one(Part(label="the record batch", schema=table.schema, batches=iter([table])), table.num_rows)
     narrow = table.select(_present(table.schema, request))
-    batches = narrow.to_batches(max_chunksize=request.rows)
-    return _one(Part(label="the Arrow table", schema=narrow.schema, batches=iter(batches)), table.num_rows)
+    starts = range(0, table.num_rows, request.rows)
+    pieces = (Piece(read=partial(_joined, narrow.slice(start, request.rows))) for start in starts)
+    return _one(Part(label="the Arrow table", schema=narrow.schema, batches=pieces), table.num_rows)
+
+
+def _joined(rows: Any) -> Iterator[Any]:
+    """Rows of a table as one batch: many small ones would have threads wait for each other."""
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # of a type that Arrow does not join
+        rows = rows.combine_chunks()
+    yield from rows.to_batches()
 
 
 def is_dataset(source: Any, *, of_files: bool = False) -> bool:
