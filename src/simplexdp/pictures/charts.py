@@ -74,7 +74,7 @@ def draw_map(picture: HeatMap, said: str | None = None) -> str:
     # Shares in per cent: that is short, so that it fits a cell.
     share = top <= 1 and picture.unit == "published probability"
     scale, unit = (100.0, f"{picture.unit}, %") if share else (1.0, picture.unit)
-    numbers = [[short(_rounded(scale * value, scale * top)) for value in row] for row in values.tolist()]
+    numbers = [[_rounded(scale * value, scale * top) for value in row] for row in values.tolist()]
     wide = max((width_of(text, 10.5) for row in numbers for text in row), default=0.0) + 5
     cell = max((WIDTH - aside - 2) / max(1, len(columns)), _CELL)
     canvas = Canvas(aside + cell * len(columns) + 2)
@@ -270,9 +270,9 @@ def _key(canvas: Canvas, y: float, names: Sequence[str], dashed: int = 0) -> flo
     return y + 6
 
 
-def _rounded(value: float, top: float) -> float:
+def _rounded(value: float, top: float) -> str:
     """With as many places as tell the cells of a map apart."""
-    return round(value, max(0, 2 - math.floor(math.log10(top)))) if top > 0 else value
+    return f"{value:,.{min(9, max(0, 2 - math.floor(math.log10(top))))}f}"
 
 
 def _fixed(value: float, top: float) -> str:
