@@ -32,6 +32,7 @@ LAYERS: list[set[str]] = [
         "learn",
         "network",
         "bundle",
+        "reading",
         "report",
         "spreadsheet",
         "synthesizer",

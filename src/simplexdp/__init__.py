@@ -24,13 +24,13 @@ if TYPE_CHECKING:
         Release,
         SynthesisModel,
         TablesModel,
-        read,
     )
     from .naive_bayes import fit_naive_bayes
     from .network import BayesianNetwork
     from .pipeline import release, release_distribution, release_tables
     from .private.counting import CellNumbers, Files, OneRecordPerRow, Query, count
     from .private.tables import CountTable
+    from .reading import read
     from .schema import Categories, Numeric, Quantiles, Schema
     from .score import private_score, together
     from .synthesizer import Synthesizer
@@ -54,10 +54,10 @@ _HOMES = {
         "Release",
         "SynthesisModel",
         "TablesModel",
-        "read",
     ),
     "naive_bayes": ("fit_naive_bayes",),
     "network": ("BayesianNetwork",),
+    "reading": ("read",),
     "score": ("private_score", "together"),
     "pipeline": ("release", "release_distribution", "release_tables"),
     "schema": ("Categories", "Numeric", "Quantiles", "Schema"),

@@ -34,7 +34,23 @@ class InvalidArgument(SimplexDPError, ValueError):
         text = f"`{name}` must be {expectation}"
         if got is not None:
             text += f", got {got!r}"
-        super().__init__(f"{text}. {hint}".rstrip())
+        near = "" if "Did you mean" in hint else nearest(got, expectation)
+        super().__init__(f"{text}. {near}{hint}".rstrip())
+
+
+def nearest(got: object, expectation: str) -> str:
+    """For an expectation of the form "one of a, b, c" the nearest of them as a question, if one is near.
+
+    >>> nearest("gausian", "one of auto, polya, gaussian")
+    "Did you mean 'gaussian'? "
+    """
+    if not (isinstance(got, str) and expectation.startswith("one of ")):
+        return ""
+    from difflib import get_close_matches
+
+    known = [word.strip(" '") for word in expectation.removeprefix("one of ").split(",")]
+    close = get_close_matches(got, known, n=1)
+    return f"Did you mean {close[0]!r}? " if close and close[0] != got else ""
 
 
 class Infeasible(SimplexDPError, ValueError):

@@ -115,6 +115,8 @@ class _Commands(typer.core.TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise InvalidArgument("COMMAND", f"one of {', '.join(COMMANDS)}", got=args[0])
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else command(name), rest
 

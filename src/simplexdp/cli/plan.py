@@ -12,7 +12,7 @@ import typer
 
 from ..budget import check_neighbours
 from ..errors import Infeasible, InvalidArgument
-from ..forecast import Forecast, smallest_epsilon, smallest_total, tables_recipe
+from ..forecast import Forecast, smallest_epsilon, smallest_epsilon_for_cell, smallest_total, tables_recipe
 from ..forecast import plan as forecast
 from ..models.naive_bayes import merged_note
 from ..models.synthesis import SynthesisModel
@@ -46,6 +46,8 @@ from .options import (
 )
 
 _SHOWN = 30
+_WIDTH = 3.92
+"""Standard deviations from end to end of an interval of 95 %."""
 
 
 Asked = Callable[[dict[str, Any]], Any]
@@ -126,6 +128,13 @@ def plan(
     target_kl: Annotated[
         float | None, typer.Option(help="Find the smallest ε, and the smallest number of records, for this loss.")
     ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(help="Find the smallest ε at which the noise of a cell has this standard deviation."),
+    ] = None,
+    target_width: Annotated[
+        float | None, typer.Option(help="The same for the width of an interval of 95 % around a count.")
+    ] = None,
     rivals: Annotated[
         bool, typer.Option("--rivals", help="Also forecast what other mechanisms would lose; takes longer.")
     ] = False,
@@ -154,9 +163,13 @@ def plan(
     if target_kl is not None:  # of all bins: what is merged changes with the budget, and merging has a loss of its own
         whole = replace(recipe, merge_bins=False) if isinstance(recipe, NaiveBayesRecipe) else recipe
         goal = _goal(target_kl, whole, total, settings, shown=not as_json)
+    wanted = target_error if target_width is None else target_width / _WIDTH
+    cell = None if wanted is None else smallest_epsilon_for_cell(wanted, recipe, total=total, **settings)
     if as_json:
-        print_json(_as_data(found, goal))
+        print_json(_as_data(found, goal) | ({} if cell is None else {"epsilon_for_cell": cell}))
         return
+    if cell is not None:
+        typer.echo(f"For a standard deviation of {wanted:.4g} in every cell: ε = {printed(cell)}, to 1 %.")
     _show(found, goal)
     released, source = found.design.released, found.design.schema
     if released is not None and source is not None and released != source:
@@ -235,7 +248,7 @@ def _show(found: Forecast, goal: dict[str, Any] | None) -> None:
                 ["ε, with this number of records", _or_none(goal["epsilon"], printed)],
                 ["number of records, with this budget", _or_none(goal["total"])],
             ],
-            note="To about 3 %, with all bins released.",
+            note="To about 1 %, with all bins released.",
         )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError, InvalidArgument, SchemaError
 from ...schema import Schema
+from ...schema.never import did_you_mean
 from ..document import read_file
 
 MAX_NODES = 10_000
@@ -142,7 +143,7 @@ class Graph:
             raise SchemaError(
                 "graph",
                 f"over columns of the schema, which does not declare {listed}",
-                hint=f"It declares {', '.join(schema.names[:20])}.",
+                hint=f"{_arrow(unknown[0], schema)}It declares {', '.join(schema.names[:20])}.",
             )
 
 
@@ -332,3 +333,12 @@ def words(labels: Sequence[str]) -> list[str]:
         seen.add(word.lower())
         found.append(word)
     return found
+
+
+def _arrow(node: str, schema: Schema) -> str:
+    """What was probably meant by a node that is no column: an edge with half an arrow, or a name much like it."""
+    for sign in ("=>", "-->", ">", "→", "-"):
+        parts = [part.strip() for part in str(node).split(sign)]
+        if len(parts) == 2 and all(part in schema for part in parts):
+            return f"Write an edge with an arrow: {parts[0]}->{parts[1]}. "
+    return did_you_mean(node, schema.names)

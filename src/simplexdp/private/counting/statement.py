@@ -352,8 +352,8 @@ def parse(sql: str, dialect: str) -> Any:
     silent, log.disabled = log.disabled, True  # it would print statements that it does not know
     try:
         found = [each for each in sqlglot.parse(sql, read=dialect) if each is not None]
-    except (SqlglotError, ValueError, AttributeError, TypeError, KeyError, IndexError):
-        raise NotUnderstood(f"no syntax of {dialect} that this library can read") from None
+    except (SqlglotError, ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
+        raise NotUnderstood(f"no syntax of {dialect} that this library can read{_place(error)}") from None
     finally:
         log.disabled = silent
     found = [each for each in found if not isinstance(each, exp.Semicolon)]
@@ -552,3 +552,10 @@ def _words(node: Any) -> str:
     name = type(node).__name__
     known = {"Except": "EXCEPT", "Intersect": "INTERSECT", "Lateral": "LATERAL", "Unnest": "UNNEST", "Join": "a join"}
     return known.get(name, f"{name.upper()} ")[:40].strip()
+
+
+def _place(error: Exception) -> str:
+    """Where a statement stops being understood; the statement is the analyst's own, and its words are not repeated."""
+    first: dict[str, Any] = next(iter(getattr(error, "errors", ())), {})
+    line, column = first.get("line"), first.get("col")
+    return f", from line {line}, column {column} on" if line and column else ""
