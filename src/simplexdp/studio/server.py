@@ -196,6 +196,7 @@ def serve(
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
+        listening.listen(256)  # who opens the address at once waits, and is not refused
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or "out of range"
         raise InvalidArgument("port", f"one that is free ({reason})", got=port) from None
