@@ -129,9 +129,8 @@ def load(folder: Path, seconds: float) -> None:
     taken.sort()
     print(f"{sum(seen.values())} pages in {seconds:g} s, {AT_A_TIME} at a time: statuses {dict(seen)}")
     print(f"median {taken[len(taken) // 2] * 1e3:.0f} ms, 99 % within {taken[len(taken) * 99 // 100] * 1e3:.0f} ms")
-    print(
-        f"{SPENDS} requests sent {SENT} times each: answers {dict(answers)}, {kinds['charge']} charges, {kinds['seal']} seals"
-    )
+    paid = f"{kinds['charge']} charges, {kinds['seal']} seals"
+    print(f"{SPENDS} requests sent {SENT} times each: answers {dict(answers)}, {paid}")
     assert set(seen) <= {200, 303, 409}, seen
     assert set(answers) <= {303, 409, 422}, answers
     assert kinds["charge"] == kinds["seal"] == len({place for place, _ in spends})
