@@ -256,7 +256,7 @@ def test_one_command_from_table_to_records_and_model(tmp_path: Path) -> None:
     assert isinstance(found, SynthesisModel)
     assert found.private
     small = CliRunner().invoke(app, [*asked, "-n", "7", "--force", "--json"])
-    assert json.loads(small.output)["records"] == 7
+    assert json.loads(small.stdout)["records"] == 7
     learnt = tmp_path / "network.json"
     assert CliRunner().invoke(app, ["fit", "bn", *common, "--graph", "learn", "--out", str(learnt)]).exit_code == 0
     assert read(learnt).kind == "bayesian-network"
