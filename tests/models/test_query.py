@@ -347,6 +347,15 @@ def test_without_noise_a_regression_is_the_ordinary_one() -> None:
     np.testing.assert_allclose(population.high - population.low, 2 * 1.96 * errors, rtol=0.15)
 
 
+def test_noise_that_says_nothing_of_a_regression_gives_no_certainty() -> None:
+    budget = Budget(epsilon=0.02, delta=1e-6)
+    published = release_distribution(ROWS, SCHEMA, ["age", "smoker", "ill"], budget=budget, entropy=1)
+    answer = published.regression("ill", ["age", "smoker"])
+    assert np.all(answer.high - answer.low > [1.0, 0.01, 1.0])  # 1 in the log-odds, for age over a hundred years
+    assert not np.isfinite(answer.high - answer.low).all()
+    assert "∞" in str(answer)
+
+
 def test_a_regression_across_tables_is_refused(network: Any) -> None:
     with pytest.raises(Infeasible, match="across tables"):
         network.regression("ill", ["sex", "smoker"])

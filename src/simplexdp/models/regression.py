@@ -29,6 +29,8 @@ FloatArray = NDArray[np.float64]
 Kind = Literal["logistic", "linear", "poisson"]
 RIDGE = 1e-6
 """Of the information per record: keeps columns that hardly occur from making it singular."""
+STEEP = 3.0
+"""Of the linear predictor: a larger standard error of a logistic or Poisson regression is no unit of search."""
 FARTHEST = 3.0
 """Ends are looked for up to sinh 3, ten standard errors, from the estimate; beyond they are infinite."""
 
@@ -79,7 +81,9 @@ def regression(
     scores = cells.x * ((cells.y - mean(cells.x @ start)) * cells.used)[:, None]
     bread = np.linalg.inv(information)
     error = np.sqrt(np.maximum(np.diag(bread @ law.of(scores) @ bread), 0.0))
-    ends = [test.interval(j, start, max(float(error[j]), 1e-9)) for j in range(start.size)]
+    # Where hardly anything is known the error is no scale to search on: a few units of the linear predictor are.
+    longest = STEEP / test.scale if kind != "linear" else np.full(start.size, math.inf)
+    ends = [test.interval(j, start, max(min(float(error[j]), float(longest[j])), 1e-9)) for j in range(start.size)]
     outcome_name = columns[-1]
     return Answer(
         names=("term",),
