@@ -44,16 +44,7 @@ def synthesize(
     with progress_bar("learning") as progress:
         made.fit(asked.rows, progress=progress, **persons)
     if kept is not None:
-        text = made.to_json()
-        try:
-            write_file(kept, text)
-        except OSError as error:
-            typer.echo(text)  # it is paid for, so it must not be lost
-            raise InvalidArgument(
-                "--model",
-                f"a file that can be written ({error.strerror})",
-                hint="The budget is spent; the document is on standard output instead.",
-            ) from None
+        _keep(made, kept)
     size = made.model.records if size is None else size
     reader = synthetic_records(made.model, size)
     done = 0
@@ -85,3 +76,17 @@ def synthesize(
     typer.echo(f"{done:,} synthetic records of {len(reader.schema)} columns written to {asked.out}.")
     if kept is not None:
         typer.echo(f"The model is in {kept}; `simplexdp sample {kept}` draws more, at no further budget.")
+
+
+def _keep(made: Synthesizer, path: Path) -> None:
+    """Write the model, which is paid for and must not be lost."""
+    text = made.to_json()
+    try:
+        write_file(path, text)
+    except OSError as error:
+        typer.echo(text)  # it is paid for, so it must not be lost
+        raise InvalidArgument(
+            "--model",
+            f"a file that can be written ({error.strerror})",
+            hint="The budget is spent; the document is on standard output instead.",
+        ) from None
