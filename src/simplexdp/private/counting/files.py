@@ -26,6 +26,7 @@ _FORMATS = {
     ".ndjson": "json",
 }
 _PACKED = (".gz", ".zst", ".bz2")
+_DECODED = 1 << 17  # rows of a Parquet file at once: what decoding holds
 _GROUP_CELLS = 1 << 26
 """Values of a row group, above which it is not one thread's: its cell numbers may be held at once. Not tuned."""
 
@@ -168,11 +169,15 @@ def _parquet_part(path: str, file: Any, request: Request, *, spread: bool) -> Pa
         def read(group: int) -> Iterator[Any]:
             """A row group, by a reader of its own."""
             with pq.ParquetFile(path, read_dictionary=texts, metadata=metadata) as own:
-                yield from own.iter_batches(request.rows, row_groups=[group], columns=present, use_threads=False)
+                yield from own.iter_batches(
+                    min(request.rows, _DECODED), row_groups=[group], columns=present, use_threads=False
+                )
 
         batches = (Piece(read=partial(read, group)) for group in groups)
     else:
-        batches = file.iter_batches(batch_size=request.rows, columns=present, use_threads=request.threads > 1)
+        batches = file.iter_batches(
+            batch_size=min(request.rows, _DECODED), columns=present, use_threads=request.threads > 1
+        )
     return Part(label=path, schema=narrow, batches=batches)
 
 
