@@ -66,7 +66,7 @@ def _state(ask: Ask, asked: Asked, work: Work | None) -> Response:
                 spec.dataset, spec.source.rows(ask.studio.settings.folder), spec.schema, person=spec.unit.person
             )
         except SimplexDPError as error:
-            problem, unregistered = str(error), True
+            problem, unregistered = str(error), ask.studio.opened().registration(spec.dataset) is None
     return ask.page(
         "asked.html",
         asked=asked,

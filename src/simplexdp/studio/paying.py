@@ -100,13 +100,13 @@ def _budget_shown(
 def _registers(ask: Ask, spec: Spec | None) -> bool:
     """Whether all rows are read once more, to check them against the columns."""
     ledger = ask.studio.ledger
-    if ledger is None or spec is None:
-        return True
-    try:
+    return ledger is None or spec is None or ledger.registration(spec.dataset) is None
+
+
+def _check_registered(ask: Ask, ledger: Ledger, spec: Spec) -> None:
+    """Refuse what a registration does not admit, before it is asked; what is not registered yet may be asked."""
+    if ledger.registration(spec.dataset) is not None:
         ledger.admit(spec.dataset, spec.source.rows(ask.studio.settings.folder), spec.schema, person=spec.unit.person)
-    except SimplexDPError:
-        return True
-    return False
 
 
 def spend(ask: Ask) -> Response:
@@ -132,6 +132,7 @@ def spend(ask: Ask) -> Response:
             raise InvalidArgument("epsilon", "one that the ledger can pay", hint=foreseen.problem)
         if ledger is None:
             ledger = _started(ask, spec)
+        _check_registered(ask, ledger, spec)
         asked = Queue(ledger).ask(
             key,
             dataset=spec.dataset,

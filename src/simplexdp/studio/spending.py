@@ -308,18 +308,21 @@ class Spender:
 
 
 def registered(ledger: Ledger, spec: Spec, folder: Path) -> None:
-    """Register the data set of a request, unless what is registered admits it: for the officer.
+    """Register the data set of a request where it is not registered yet: for the officer.
 
-    All rows are read for it, and a refusal tells that some record breaks a rule of the columns.
+    All rows are read for it, and a refusal tells that some record breaks a rule of the columns. A registration is never
+    replaced here: the source that it was for could then be registered under a second name and spend a second budget.
+
+    Raises:
+        PrivacyError: another source is registered under the name, or the files have changed; the officer registers anew
+            with `ledger.register` or `simplexdp ledger register`, who then knows of it.
+        SchemaError: a column could refuse what the registered one accepts.
     """
     rows = spec.source.rows(folder)
     if ledger.registration(spec.dataset) is not None:
-        with contextlib.suppress(SimplexDPError):
-            ledger.admit(spec.dataset, rows, spec.schema, person=spec.unit.person)
-            return
-    if spec.dataset in ledger.failures():
-        return  # the fit says that the data set is closed
-    ledger.register(spec.dataset, rows, spec.schema, person=spec.unit.person)
+        ledger.admit(spec.dataset, rows, spec.schema, person=spec.unit.person)
+    elif spec.dataset not in ledger.failures():  # the fit says that the data set is closed
+        ledger.register(spec.dataset, rows, spec.schema, person=spec.unit.person)
 
 
 @contextlib.contextmanager

@@ -9,12 +9,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ..budget import check_positive
-from ..errors import InvalidArgument, SimplexDPError
+from ..budget import check_positive, check_relation
+from ..errors import InvalidArgument, PrivacyError, SimplexDPError
 from ..ledger import Queue
 from ..ledger.registry import MAX_NAME
 from ..models.document import write_file
-from ..private.counting import number_of_records
+from ..private.counting import number_of_records, relations_of
 from ..schema import Schema
 from ..schema.drafting import TODO
 from ..schema.templates import known
@@ -424,11 +424,22 @@ def unit(ask: Ask) -> Response:
 
 
 def _records(ask: Ask, draft: Draft) -> int | None:
-    """The number of records, which is public here: rows are counted without a look at their values."""
+    """The number of records where it is public: the registered one, or for the officer what is counted.
+
+    Nothing is counted for an analyst. A query that may select rows by their values is counted for nobody: its number of
+    rows would be an exact answer that nobody has paid for.
+    """
     ledger = ask.studio.ledger
     if ledger is not None and (made := ledger.registration(draft.dataset)) is not None:
         return made.records
-    return number_of_records(draft.source.rows(ask.studio.settings.folder))
+    if not ask.studio.is_officer:
+        return None
+    rows = draft.source.rows(ask.studio.settings.folder)
+    try:
+        check_relation(relations_of(rows), "replace-one", "row")
+    except PrivacyError:
+        return None
+    return number_of_records(rows)
 
 
 ROUTES: list[tuple[str, Any, tuple[str, ...]]] = [

@@ -1,0 +1,114 @@
+"""Faults that were found in the studio by reading it as an attacker does; each test failed before its mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from studios import Browser, browsing, errors, make
+
+from simplexdp import Budget, Files, Ledger, Schema
+from simplexdp.errors import InvalidArgument, PrivacyError
+from simplexdp.ledger import Queue
+from simplexdp.studio import spending, steps
+from simplexdp.studio.spec import Spec
+
+EVERYTHING = "SELECT age, smoker, ill FROM 'rows.parquet'"
+SELECTING = f"{EVERYTHING} WHERE ill = 'yes'"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = make(tmp_path / "hospital")
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(made / "clinic.csv"), made / "rows.parquet")
+    monkeypatch.chdir(made)  # where queries find their files
+    return made
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Ledger:
+    return Ledger.open(folder / "ledger.db", budget=Budget(epsilon=3, delta=1e-6))
+
+
+def queried(browser: Browser, sql: str, **said: str) -> str:
+    """A request about a query, as far as its budget."""
+    place = browser.goes("/new", {"sql": sql, **said}).rpartition("/")[0]
+    assert browser.post(f"{place}/columns", {"schema_path": "clinic.schema.yaml", "action": "load"}).status_code == 200
+    browser.goes(f"{place}/question", {"kind": "table", "columns": ["ill"]})
+    browser.goes(f"{place}/unit", {"unit": "row", "neighbours": "replace-one"})
+    return place
+
+
+def counted(browser: Browser, place: str) -> int | None:
+    """The number of records that the studio found."""
+    draft = browser.studio.drafts.get(place.rpartition("/")[2])
+    assert draft is not None
+    return draft.found
+
+
+@pytest.mark.parametrize(
+    ("sql", "said", "found"),
+    [(EVERYTHING, {}, 400), (SELECTING, {}, None), (f"{EVERYTHING} WHERE true", {"public_size": "1"}, 400)],
+)
+def test_rows_that_a_query_selects_are_not_counted(
+    sql: str, said: dict[str, str], found: int | None, folder: Path
+) -> None:
+    with browsing(folder) as officer:
+        assert counted(officer, queried(officer, sql, **said)) == found
+
+
+def test_nothing_is_counted_for_an_analyst(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr(steps, "number_of_records", lambda rows: calls.append(rows))
+    with browsing(folder, "analyst") as analyst:
+        assert counted(analyst, queried(analyst, EVERYTHING)) is None
+        assert counted(analyst, queried(analyst, SELECTING, public_size="1")) is None
+        assert counted(analyst, analyst.planned()) is None
+    assert calls == []
+    with browsing(folder) as officer:
+        officer.planned()
+    assert len(calls) == 1
+
+
+def spec_of(file: str, dataset: str) -> Spec:
+    """A request about a file."""
+    return Spec.of(
+        {
+            "source": {"files": [file]},
+            "dataset": dataset,
+            "schema": "columns:\n  ill: ['no', 'yes']\n",
+            "question": {"kind": "table", "columns": ["ill"]},
+            "unit": {"neighbours": "replace-one"},
+            "budget": {"epsilon": 0.5, "delta": 1e-6},
+        }
+    )
+
+
+def test_a_registration_is_never_replaced_by_a_request(folder: Path, ledger: Ledger) -> None:
+    """Or else: register `a`, ask `a` about another file, and the first file is free for a second name and budget."""
+    (folder / "other.csv").write_text("ill\nno\nyes\n", encoding="utf-8")
+    spending.registered(ledger, spec_of("clinic.csv", "a"), folder)
+    made = ledger.registration("a")
+    with pytest.raises(PrivacyError, match="not the one that is registered"):
+        spending.registered(ledger, spec_of("other.csv", "a"), folder)
+    with pytest.raises(InvalidArgument, match="registered already"):
+        spending.registered(ledger, spec_of("clinic.csv", "b"), folder)
+    (folder / "clinic.csv").write_text("ill\nno\n", encoding="utf-8")
+    with pytest.raises(PrivacyError, match="have changed"):
+        spending.registered(ledger, spec_of("clinic.csv", "a"), folder)
+    assert ledger.registration("a") == made
+    assert ledger.registration("b") is None
+
+
+def test_what_is_not_admitted_is_refused_before_it_is_asked(folder: Path, ledger: Ledger) -> None:
+    ledger.register("clinic", Files("clinic.csv"), Schema.read("clinic.schema.yaml"))
+    with browsing(folder) as officer:
+        place = officer.planned()
+        with (folder / "clinic.csv").open("a", encoding="utf-8") as file:
+            file.write("3,no,no,x\n")
+        found = officer.spend(place)
+        assert found.status_code == 422
+        assert "have changed" in errors(found.text)[0]
+    assert list(Queue(ledger)) == []
