@@ -132,9 +132,8 @@ def test_two_shards_from_one_file_are_refused(setting: Setting) -> None:
     copied.mkdir()
     shutil.copy(setting.folder / NAMES[0], copied / NAMES[1])
     count_shard(copied / NAMES[1], setting.request, setting.counting, setting.folder / "out")
-    partials = Partials(setting.folder / "out", setting.request, setting.release)
     with pytest.raises(PrivacyError, match="the same file"):
-        count(partials, SCHEMA, TABLES)
+        Partials(setting.folder / "out", setting.request, setting.release)
 
 
 def test_empty_shards_are_no_second_copies(setting: Setting) -> None:
@@ -189,7 +188,7 @@ def test_a_changed_or_cut_partial_is_refused(setting: Setting, place: str) -> No
         data[at.get(place, body + 2 if place == "length" else body + 40)] ^= 1
     path.write_bytes(data)
     with pytest.raises(FormatError, match=r"cut|not a partial"):
-        count(Partials(setting.folder / "out", setting.request, setting.release), SCHEMA, TABLES)
+        Partials(setting.folder / "out", setting.request, setting.release)
 
 
 def test_every_bit_of_a_small_partial_matters(setting: Setting) -> None:
@@ -250,11 +249,11 @@ def test_other_keys_neither_open_nor_write(setting: Setting) -> None:
     stranger = ReleaseKey.read(setting.folder / "other.release")
     for key in (stranger, ReleaseKey(setting.release.private, stranger.secret)):
         with pytest.raises(FormatError, match="other keys"):
-            count(Partials(setting.folder / "out", setting.request, key), SCHEMA, TABLES)
+            Partials(setting.folder / "out", setting.request, key)
     forger = CountingKey(setting.counting.public, os.urandom(32))  # the public key alone
     count_shard(setting.folder / NAMES[0], setting.request, forger, setting.folder / "out")
     with pytest.raises(FormatError, match="other keys"):
-        count(Partials(setting.folder / "out", setting.request, setting.release), SCHEMA, TABLES)
+        Partials(setting.folder / "out", setting.request, setting.release)
 
 
 def test_keys_are_kept_apart(setting: Setting) -> None:

@@ -201,7 +201,7 @@ def count_shard(
         raise SourceError("the files of the shard have changed while they were counted.")
     header = {
         "request": request.digest,
-        "schema": [table.fingerprint for table in tables],
+        "schema": _mark(table.fingerprint for table in tables),
         "shard": name,
         "relations": sorted(tables[0].relations),
         "declarations": list(tables[0].declarations),
@@ -250,9 +250,9 @@ def _body(rows: int, content: bytes, tables: Sequence[CountTable]) -> Iterator[b
 class Partials(Tabled):
     """The partials of all shards of a request, as one source for `count`, `release_tables`, `fit_naive_bayes`, ...
 
-    Each shard is there once: a missing one, a second one of the same shard, one of another request, and a file that
-    was changed or cut are refused, before anything is charged. Partials are opened when a value is needed first: under
-    replace-one for the number of records, which is public there. **Private** like the rows.
+    Each shard is there once: a missing one, a second one of the same shard, one of another request, two of the same
+    rows, and a file that was changed or cut are refused when this is made, so before anything is charged: all files
+    are read then, and never again. **Private** like the rows.
 
     Args:
         source: the folder that holds them, or their paths.
@@ -267,15 +267,14 @@ class Partials(Tabled):
         key: ReleaseKey | str | os.PathLike[str],
     ) -> None:
         self.request = request if isinstance(request, ShardRequest) else ShardRequest.read(request)
-        self._key = key if isinstance(key, ReleaseKey) else ReleaseKey.read(key)
-        self._paths = _checked(_found(source), self.request)
-        self._opened: tuple[int, list[NDArray[np.int64]]] | None = None
-        headers = [header_of(path) for path in self._paths.values()]
+        self._shards = _checked(_found(source), self.request)
+        self._rows, self._sums = self._open(key if isinstance(key, ReleaseKey) else ReleaseKey.read(key))
+        headers = [header for _, header in self._shards.values()]  # as authenticated
         relations = [frozenset(header["relations"]) for header in headers]
         self._relations = cast(frozenset[Neighbours], frozenset.intersection(*relations))
         texts = [text for header in headers for text in header["declarations"]]
         self._declarations = tuple(dict.fromkeys([*self.request.declarations, *texts]))
-        self._is_private = all(header["is_private"] is True for header in headers)
+        self._is_private = all(header["is_private"] for header in headers)
 
     @property
     def relations(self) -> frozenset[Neighbours]:
@@ -289,8 +288,9 @@ class Partials(Tabled):
 
     @property
     def identity(self) -> Identity:
-        """The request names it."""
-        return Identity(about=f"partials of {len(self._paths)} shards", place=self.request.digest)
+        """The request names it, so that a ledger knows it under one name only."""
+        digest = self.request.digest
+        return Identity(about=f"partials of {len(self._shards)} shards", place=digest, parts=(digest,))
 
     @property
     def unit(self) -> tuple[int | None, str | None]:
@@ -300,10 +300,10 @@ class Partials(Tabled):
     @property
     def records(self) -> int:
         """The rows of all shards. **Private** unless the number of records is public."""
-        return self._sums()[0]
+        return self._rows
 
     def check(self, schema: Schema, tables: Iterable[Sequence[str]], rows: int | None, person: str | None) -> None:
-        """Refuse what cannot be read off the tables of the request; no partial is opened."""
+        """Refuse what cannot be read off the tables of the request."""
         request = self.request
         if (rows, person) != self.unit:
             unit = "rows" if request.person is None else f"at most {request.rows_per_person} rows of each person"
@@ -320,7 +320,7 @@ class Partials(Tabled):
         """The sums over all shards. **Private**."""
         wanted = [tuple(names) for names in tables]
         self.check(schema, wanted, *((None, None) if bound is None else (bound.rows, bound.person)))
-        plan, sums = make_plan(schema, wanted, MEMORY_LIMIT), self._sums()[1]
+        plan, sums = make_plan(schema, wanted, MEMORY_LIMIT), self._sums
         found = []
         for names, fingerprint in zip(wanted, plan.fingerprints, strict=True):
             place = self._place(names)
@@ -349,35 +349,30 @@ class Partials(Tabled):
         return min(holding, key=lambda place: math.prod(schema.shape(tables[place])), default=None)
 
     @discreet
-    def _sums(self) -> tuple[int, list[NDArray[np.int64]]]:
-        """Rows and tables of all shards, opened once. **Private**."""
-        if self._opened is None:
-            plan, rows, digests = self.request.plan(), 0, dict[bytes, str]()
-            layout = plan.layout
-            shapes = [layout.shape(table) for table in range(len(layout.tables))]
-            total = np.zeros(layout.cells(), np.int64)
-            for name, path in self._paths.items():
-                header, body = unseal(path, self._key)
-                _check_header(path, header, self.request, plan)
-                if header["shard"] != name or len(body) != 8 + _DIGEST + 8 * total.size:
-                    raise FormatError(f"{path}: not the partial that it was when its header was read.")
-                (done,) = struct.unpack_from("<q", body)
-                content = bytes(body[8 : 8 + _DIGEST])
-                if done and any(content) and content in digests:
-                    raise PrivacyError(
-                        f"the shards {digests[content]!r} and {name!r} were counted from the same file: each record "
-                        "would count twice. Count each shard from its own."
-                    )
-                digests[content] = name
-                total += np.frombuffer(body, "<i8", offset=8 + _DIGEST)
-                rows += int(done)
-            ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-            parts = [part.reshape(shape) for part, shape in zip(np.split(total, ends), shapes, strict=True)]
-            self._opened = rows, parts
-        return self._opened
+    def _open(self, key: ReleaseKey) -> tuple[int, list[NDArray[np.int64]]]:
+        """Rows and tables of all shards, once each header that was read is found to be authentic. **Private**."""
+        layout, rows, digests = self.request.plan().layout, 0, dict[bytes, str]()
+        shapes = [layout.shape(table) for table in range(len(layout.tables))]
+        total = np.zeros(layout.cells(), np.int64)
+        for name, (path, known) in self._shards.items():
+            header, body = unseal(path, key)
+            if header != known or len(body) != 8 + _DIGEST + 8 * total.size:
+                raise FormatError(f"{path}: not the partial that it was when its header was read.")
+            (done,) = struct.unpack_from("<q", body)
+            content = bytes(body[8 : 8 + _DIGEST])
+            if done and any(content) and content in digests:
+                raise PrivacyError(
+                    f"the shards {digests[content]!r} and {name!r} were counted from the same file: each record "
+                    "would count twice. Count each shard from its own."
+                )
+            digests[content] = name
+            total += np.frombuffer(body, "<i8", offset=8 + _DIGEST)
+            rows += int(done)
+        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        return rows, [part.reshape(shape) for part, shape in zip(np.split(total, ends), shapes, strict=True)]
 
     def __repr__(self) -> str:
-        return f"Partials({len(self._paths)} shards, request {self.request.digest[:12]})"
+        return f"Partials({len(self._shards)} shards, request {self.request.digest[:12]})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise PrivacyError("Partials are opened by the process that releases, and are not copied, pickled or sent.")
@@ -392,22 +387,23 @@ def _found(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     return sorted(path for path in folder.iterdir() if path.suffix == ENDING and not path.name.startswith("."))
 
 
-def _checked(paths: Sequence[Path], request: ShardRequest) -> dict[str, Path]:
-    """The partial of each shard: all of this request, each shard once, none missing."""
-    found: dict[str, Path] = {}
-    plan = request.plan()
+def _checked(paths: Sequence[Path], request: ShardRequest) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The partial of each shard and its header: all of this request, each shard once, none missing."""
+    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    digest, mark = request.digest, _mark(request.plan().fingerprints)
     for path in paths:
         try:
             header = header_of(path)
         except OSError as error:
             raise FormatError(f"{path}: could not be read ({type(error).__name__}).") from None
-        _check_header(path, header, request, plan)
+        _check_header(path, header, request.shards, digest, mark)
         name = header["shard"]
         if name in found:
             raise PrivacyError(
-                f"{path} and {found[name]} are both of the shard {name!r}: its records would count twice. Remove one."
+                f"{path} and {found[name][0]} are both of the shard {name!r}: its records would count twice. Remove "
+                "one."
             )
-        found[name] = path
+        found[name] = path, header
     absent = [name for name in request.shards if name not in found]
     if absent:
         hint = "A shard whose job was lost is counted again."
@@ -415,15 +411,21 @@ def _checked(paths: Sequence[Path], request: ShardRequest) -> dict[str, Path]:
     return found
 
 
-def _check_header(path: Path, header: Mapping[str, Any], request: ShardRequest, plan: Plan) -> None:
-    if header.get("request") != request.digest:
-        raise FormatError(f"{path}: counted for another request than {request.digest[:12]}.")
-    if header.get("schema") != list(plan.fingerprints) or header.get("shard") not in request.shards:
+def _check_header(path: Path, header: Mapping[str, Any], shards: Sequence[str], digest: str, mark: str) -> None:
+    if header.get("request") != digest:
+        raise FormatError(f"{path}: counted for another request than {digest[:12]}.")
+    if header.get("schema") != mark or header.get("shard") not in shards:
         raise FormatError(f"{path}: counted by another schema, or of a shard that the request does not have.")
     relations, texts = header.get("relations"), header.get("declarations")
-    known = isinstance(relations, list) and set(relations) <= set(get_args(Neighbours))
-    if not known or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    known = isinstance(relations, list) and all(each in get_args(Neighbours) for each in relations)
+    told = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    if not known or not told or not isinstance(header.get("is_private"), bool):
         raise FormatError(f"{path}: a header that simplexdp did not write.")
+
+
+def _mark(fingerprints: Iterable[str | None]) -> str:
+    """One digest of how the tables were declared, so that a header stays short whatever their number."""
+    return hashlib.sha256(json.dumps(list(fingerprints)).encode()).hexdigest()
 
 
 def _some(what: str, names: Sequence[str]) -> str:

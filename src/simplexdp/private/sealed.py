@@ -95,12 +95,20 @@ def make_keys(release: str | os.PathLike[str], counting: str | os.PathLike[str])
 
 
 def seal(file: BinaryIO, header: dict[str, Any], parts: Iterable[bytes], key: CountingKey) -> None:
-    """Write a file: its header in the clear, the parts, one after the other, encrypted."""
+    """Write a file: its header in the clear, the parts, one after the other, encrypted.
+
+    Raises:
+        InvalidArgument: the header is longer than one that is read.
+        FormatError: no shared secret can be made with the public key.
+    """
     x25519 = _x25519()
     own = x25519.X25519PrivateKey.generate()
     public = own.public_key().public_bytes_raw()
-    shared = own.exchange(x25519.X25519PublicKey.from_public_bytes(key.public))
+    shared = _exchange(own, key.public, "the key for counting was changed.")
     about = json.dumps(header, sort_keys=True).encode()
+    if len(about) > _MOST_HEADER:
+        hint = "It holds the name of the shard and what its source declares."
+        raise InvalidArgument("header", f"at most {_MOST_HEADER >> 10} KiB", got=len(about), hint=hint)
     start = FIRST_LINE + struct.pack("<I", len(about)) + about + public
     cipher = _cipher(shared, key.secret, public, key.public)
     file.write(start)
@@ -129,7 +137,7 @@ def unseal(path: str | os.PathLike[str], key: ReleaseKey) -> tuple[dict[str, Any
     found = bytearray()
     with Path(path).open("rb") as file:
         start, header, public = _start(file, path)
-        shared = private.exchange(x25519.X25519PublicKey.from_public_bytes(public))
+        shared = _exchange(private, public, f"{path}: not a partial that simplexdp wrote, or changed.")
         cipher = _cipher(shared, key.secret, public, private.public_key().public_bytes_raw())
         bound, number, last = hashlib.sha256(start).digest(), 0, False
         while not last:
@@ -188,6 +196,14 @@ def _cipher(shared: bytes, secret: bytes, own: bytes, public: bytes) -> Any:
 
     made = HKDF(algorithm=SHA256(), length=_KEY, salt=secret, info=_PURPOSE + own + public).derive(shared)
     return ChaCha20Poly1305(made)
+
+
+def _exchange(own: Any, public: bytes, refusal: str) -> bytes:
+    """The shared secret; a public key of small order, such as zeros, has none."""
+    try:
+        return bytes(own.exchange(_x25519().X25519PublicKey.from_public_bytes(public)))
+    except ValueError:
+        raise FormatError(refusal) from None
 
 
 def _x25519() -> Any:
