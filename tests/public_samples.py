@@ -37,6 +37,7 @@ from simplexdp import (
     forecast,
     planning,
     plots,
+    private_score,
     quantiles,
     release,
     release_distribution,
@@ -121,6 +122,10 @@ INTERNAL = {
     ),
     "synthetic.Sampler.sample_codes",
     "models.model.Predictor.predict_some",
+    "fitting.AmountLike.part",
+    "sampling.discrete.exp_coins",
+    "sampling.discrete.rational",
+    "sampling.discrete.uniform_below",
     "mechanisms.auto.least_loss_shares",
     "mechanisms.auto.predicted_loss",
     "mechanisms.auto.sparse",
@@ -367,6 +372,11 @@ def noise_samples() -> Iterator[tuple[str, Sample | list[Sample]]]:
             yield f"{home}.expected_kl", sample(mechanism.expected_kl, counts=COUNTS, constant=0.5)
 
 
+def scored(clip: float) -> Any:
+    found = private_score(naive_bayes(), ROWS, budget=BUDGET, clip=clip, entropy=1)
+    return found.log_loss, found.clip
+
+
 SAMPLES: dict[str, Sample | list[Sample]] = {
     "accounting.conversion.best_order": sample(
         lambda upper: conversion.best_order(lambda x: x + 1 / (x - 1), upper), upper=50
@@ -446,6 +456,8 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
     ],
     "budget.Unit": sample(lambda rows_per_person: Unit(rows_per_person=rows_per_person).rows, rows_per_person=2),
     "budget.Budget.rdp": sample(lambda **v: (Budget.rdp(**v), str(Budget.rdp(**v))), order=17, epsilon=0.5),
+    "budget.Budget.pure": sample(lambda **v: (Budget.pure(**v), str(Budget.pure(**v))), epsilon=0.5),
+    "budget.Budget.zcdp": sample(lambda **v: (Budget.zcdp(**v), str(Budget.zcdp(**v))), rho=0.5),
     "budget.check_delta": sample(lambda value: budget.check_delta("x", value), value=0.25),
     "budget.check_fraction": sample(lambda value: budget.check_fraction("x", value), value=0.25),
     "budget.check_not_negative": sample(lambda value: budget.check_not_negative("x", value), value=16),
@@ -497,6 +509,12 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         ),
         target_kl=0.25,
     ),
+    "forecast.smallest_epsilon_for_cell": slow(
+        lambda error: forecast.smallest_epsilon_for_cell(
+            error, [3], budget=Budget(epsilon=1, delta=0), total=100, mechanism="laplace"
+        ),
+        error=16,
+    ),
     "forecast.smallest_total": slow(
         lambda target_kl: forecast.smallest_total(
             target_kl, [3], budget=Budget(epsilon=1, delta=0), mechanism="laplace", repeats=1
@@ -522,6 +540,7 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         lambda **v: (made := replace(AMOUNT, **v), made.budget, made.times(LOSS)), exact=16, slack=0.25
     ),
     "ledger.amount.Amount.epsilon": sample(AMOUNT.epsilon, delta=0.25),
+    "ledger.amount.Amount.part": sample(AMOUNT.part, share=0.25),
     "ledger.ledger.Ledger.open": sample(opened, order=17, timeout=16),
     "ledger.registry.Registration": sample(
         lambda records: json.dumps(replace(registered(24), records=records).to_body()), records=24
@@ -759,6 +778,7 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
         rows_per_person=16,
     ),
     "report.model_report": slow(lambda level: report.model_report(published(), level=level)[:4000], level=0.5),
+    "score.private_score": slow(scored, clip=4),
     "sampling.discrete.balanced_laplace": Sample(
         lambda **v: discrete.balanced_laplace(entropy=SEED(1), **v),
         {"size": 16, "cells": 3, "scale": 4},
