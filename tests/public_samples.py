@@ -30,6 +30,7 @@ from simplexdp import (
     Quantiles,
     Schema,
     Sensitivity,
+    Synthesizer,
     audit,
     budget,
     count,
@@ -106,6 +107,7 @@ OUTPUTS = {
     "ledger.ledger.Verified",
     "network.SizeSummary",
     "fitting.edges.QuantilePlan",
+    "ledger.requests.Asked",
     "quantiles.Resolution",
     "utility.PureDPRefutation",
 }
@@ -143,6 +145,7 @@ INTERNAL = {
     *(f"stand_ins.{name}" for name in ("Parts.done", "Population", "Population.of", "Population.draw")),
     *(f"stand_ins.{name}" for name in ("Population.log_joint", "TableStandIn", "TableStandIn.of", "TableStandIn.loss")),
     "stand_ins.stand_in_loss",
+    "models.synthesis.SynthesisModel",
     "network.NetworkRecipe",
     "pipeline.TablesRecipe",
     "pipeline.CrossTablesRecipe",
@@ -191,6 +194,11 @@ def evidence() -> Any:
 @cache
 def fitted() -> Any:
     return BayesianNetwork([("a", "b")], SCHEMA, entropy=1).fit(ROWS)
+
+
+@cache
+def synthesized() -> Any:
+    return Synthesizer(SCHEMA, epsilon=10, entropy=1).fit(pa.concat_tables([ROWS] * 100))
 
 
 @cache
@@ -652,6 +660,25 @@ SAMPLES: dict[str, Sample | list[Sample]] = {
     ),
     **said("models.bayesian_network.BayesianNetworkModel", lambda: fitted().model),
     **said("models.naive_bayes.NaiveBayesModel", lambda: naive_bayes()),
+    **said("models.synthesis.SynthesisModel", lambda: synthesized().model),
+    "models.synthesis.SynthesisModel.agreement": sample(
+        lambda records: synthesized().model.agreement(records), records=100
+    ),
+    "models.synthesis.SynthesisModel.predict_some": sample(
+        lambda rows: synthesized().model.predict_some("b", {}, rows).tolist(), rows=3
+    ),
+    "synthesizer.Synthesizer": sample(
+        lambda **v: str(Synthesizer(SCHEMA, entropy=1, **v).budget), epsilon=2, delta=0.25
+    ),
+    "synthesizer.Synthesizer.fit": slow(
+        lambda **v: Synthesizer(SCHEMA, entropy=1).fit(ROWS, person="who", **v).model.guarantee,
+        rows_per_person=2,
+        records=24,
+        threads=2,
+    ),
+    "synthesizer.Synthesizer.sample": sample(
+        lambda **v: str(synthesized().sample(**{"seed": 1} | v)), size=100, seed=16
+    ),
     **said("models.release.Release", lambda: table_release()),
     "models.guarantee.Guarantee": sample(guaranteed, rows=16, pure=[0.5, 1]),
     "models.guarantee.Guarantee.epsilon": sample(lambda delta: published().guarantee.epsilon(delta), delta=0.25),

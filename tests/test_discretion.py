@@ -461,6 +461,7 @@ OTHERWISE = {
                 "bayesian_network.BayesianNetworkModel",
                 "naive_bayes.NaiveBayesModel",
                 "release.Release",
+                "synthesis.SynthesisModel",
                 "tables.TablesModel",
                 "model.Model",
                 "model.ModelOfReleases",

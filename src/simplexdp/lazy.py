@@ -17,6 +17,10 @@ class LazyModule:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def __reduce__(self) -> tuple[type[LazyModule], tuple[str]]:
+        """By name: what was loaded stays here."""
+        return LazyModule, (self._name,)
+
     def __getattr__(self, attribute: str) -> Any:
         found = getattr(import_module(self._name), attribute)
         self.__dict__[attribute] = found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .budget import Neighbours
-from .errors import discreet
+from .errors import InvalidArgument, discreet
 from .fitting.edges import MAX_CANDIDATES, QuantilePlan, plan_quantiles
 from .private.counting import count
 from .private.session import choose_points, draw_edges
@@ -50,6 +50,10 @@ def resolve(plan: QuantilePlan, source: object, **counting: Any) -> Resolution:
     """
     # Without quantile columns no row is read.
     tables = count(source, plan.grids, plan.tables, **counting) if plan.parts else []
+    if not all(table.is_private for table in tables):
+        raise InvalidArgument(
+            "entropy", "the operating system's", hint="Who knows a seed knows which rows of a person were counted."
+        )
     return Resolution(
         schema=draw_edges(plan, tables, SecureEntropy()),
         epsilon_spent=plan.epsilon_spent,

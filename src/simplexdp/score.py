@@ -28,6 +28,8 @@ CLIP = 4.0
 _SHARE = 0.9
 """Of the budget for the score; the rest is for the class table, whose largest class is what a model has to beat."""
 _ROUND = "score"
+SAME_PERSONS = "persons are told apart by one column in all of these fits"
+"""What a certificate of several fits rests on where persons are hidden; a guarantee does not know the column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,7 @@ class ScoreRecipe:
 
     judged: Judged
     tables: Tabulated
+    not_private: tuple[str, ...] = ()
     what: str = "a private score"
 
     def design(self, facts: Facts, terms: Terms) -> Design:
@@ -112,7 +115,7 @@ class ScoreRecipe:
             records=records,
             guarantee=design.guarantee,
             releases=(release,),
-            not_private=tuple(release.not_private),
+            not_private=tuple(dict.fromkeys((*release.not_private, *self.not_private))),
         )
 
 
@@ -147,9 +150,12 @@ def private_score(
     wanted, evidence = model.question(target or getattr(model, "target", None), None, model.schema.names)
     judged = Judged(model=model, target=wanted, features=evidence, clip=clip)
     tables = Tabulated(columns=((wanted,),), schema=model.schema, also=evidence)
+    # What one record does to the score has a bound only if the model was released, or is public.
+    reasons = tuple(f"the model: {why}" for why in model.not_private)
+    recipe = ScoreRecipe(judged=judged, tables=tables, not_private=reasons)
     aside = {name: granted.pop(name) for name in ("records", "progress") if name in granted}
     terms = Terms.of(budget, ledger=opened(ledger), dataset=dataset, mechanism="gaussian", **granted)
-    return fit(ScoreRecipe(judged=judged, tables=tables), source, terms, **aside)
+    return fit(recipe, source, terms, **aside)
 
 
 def together(*made: Any) -> Certificate:
@@ -180,11 +186,12 @@ def together(*made: Any) -> Certificate:
         left_out=tuple(dict.fromkeys(text for each in parts for text in each.left_out)),
     )
     releases = [release for each in made for release in each.releases]
+    same = (SAME_PERSONS,) if first.unit == "person" and len(made) > 1 else ()
     origins = [release.schema.origin for release in releases if release.schema is not None]
     return certify(
         whole,
         schema_origin=next((o for o in origins if o not in ("declared", "public")), origins[0] if origins else None),
         entropy="seeded" if any(release.entropy == "seeded" for release in releases) else "operating-system",
-        not_private=tuple(dict.fromkeys(reason for each in releases for reason in each.not_private)),
-        declarations=tuple(dict.fromkeys(text for each in releases for text in each.declarations)),
+        not_private=tuple(dict.fromkeys(reason for each in (*made, *releases) for reason in each.not_private)),
+        declarations=tuple(dict.fromkeys((*(text for each in releases for text in each.declarations), *same))),
     )

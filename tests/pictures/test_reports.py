@@ -157,7 +157,7 @@ def test_the_profile_of_exact_counts_is_not_drawn() -> None:
 
 @pytest.mark.slow
 def test_many_tables_are_one_page_with_contents_and_pictures_without_matplotlib(monkeypatch: Any) -> None:
-    """105 tables took 26 s, most of it pictures of matplotlib and the same ε searched again and again."""
+    """The same ε is not searched again and again, and no picture is one of matplotlib."""
     monkeypatch.setattr("simplexdp.plots._figure", None)
     names = [f"q{i}" for i in range(15)]
     rng = np.random.default_rng(0)

@@ -7,23 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from simplexdp import (
     BayesianNetwork,
     Budget,
+    Categories,
     CellNumbers,
     Ledger,
     Schema,
     fit_naive_bayes,
     private_score,
     release,
+    release_distribution,
     together,
 )
 from simplexdp.errors import InvalidArgument
 from simplexdp.fitting.design import Judged
 from simplexdp.mechanisms.sums import NoisySum
+from simplexdp.numerics.lookup import Lookup, log_shares
 from simplexdp.private.kernels import score_sums
+from simplexdp.score import SAME_PERSONS
 
 SCHEMA = Schema.of(a=["x", "y", "z"], b=["n", "j"], ill=["no", "yes"])
 RNG = np.random.default_rng(5)
@@ -82,7 +87,7 @@ def test_no_row_counts_more_than_the_bound(clip: float) -> None:
         for row in range(6):
 
             class One(Odd):
-                def predict(self, variable: str, evidence: Any, row: int = row) -> Any:
+                def judged(self, variable: str, evidence: Any, row: int = row) -> Any:
                     return super().predict(variable, evidence)[row : row + 1]
 
             single = Judged(model=One(), target="t", features=("a",), clip=clip)
@@ -100,6 +105,15 @@ def test_a_row_is_predicted_alike_whatever_stands_beside_it(model: Any) -> None:
         assert (part == whole[start:stop]).all()
     backwards = model.predict("ill", {name: codes[::-1].copy() for name, codes in evidence.items()})
     assert (backwards[::-1] == whole).all()
+
+
+def test_many_classes_are_added_up_alike_for_any_number_of_rows() -> None:
+    draws = np.random.default_rng(2)
+    scores = [draws.normal(size=(12, 5)) for _ in range(3)]
+    block = draws.integers(0, 5, (3, 300))
+    whole = log_shares(Lookup.of(scores), block, np.zeros(12))
+    alone = [log_shares(Lookup.of(scores), block[:, i : i + 1], np.zeros(12))[0] for i in range(300)]
+    assert (whole == np.array(alone)).all()
 
 
 def test_a_ledger_pays_for_fits_and_scores(tmp_path: Path) -> None:
@@ -144,3 +158,51 @@ def test_other_units_and_refusals(model: Any) -> None:
         together()
     assert "accuracy" in repr(found)
     assert len(found.to_frame()) == 3
+
+
+def test_no_record_makes_a_score_fail() -> None:
+    """A record that a model says cannot be counts as any other: a refusal would tell that it is there."""
+    columns = [Categories([False, True], name=name) for name in "abc"]
+    schema = Schema(columns, never=[{"a": True, "b": True}])
+    rows = {"a": [False, True, False, False] * 50, "b": [False, False, True, False] * 50, "c": [True, False] * 100}
+    graph = [("a", "b"), ("a", "c"), ("b", "c")]
+    model = BayesianNetwork(graph, schema, budget=Budget(epsilon=2, delta=1e-6)).fit(pa.table(rows)).model
+    assert model.tables["b"][1, 1] == 0
+    with pytest.raises(InvalidArgument, match="possible in this model"):
+        model.predict("c", {"a": np.array([1]), "b": np.array([1])})
+    assert model.judged("c", {"a": np.array([1, 0]), "b": np.array([1, 0])})[0].tolist() == [0.5, 0.5]
+    broken = {name: [True, *values[1:]] if name in "ab" else values for name, values in rows.items()}
+    for each in (rows, broken):
+        assert 0 <= private_score(model, pa.table(each), target="c", budget=Budget(epsilon=1, delta=1e-6)).accuracy <= 1
+
+
+def test_the_score_of_a_model_that_is_no_release_is_not_private() -> None:
+    schema, rows = Schema.of(a=["x", "y"], b=["x", "y"]), pa.table({"a": ["x", "y"] * 50, "b": ["y", "x"] * 50})
+    budget = Budget(epsilon=1, delta=1e-6)
+    model = BayesianNetwork([("a", "b")], schema, budget=budget).fit(rows).model
+    assert private_score(model, rows, target="b", budget=budget).certificate().private
+    for told in ({"mechanism": "none"}, {"entropy": 7}):
+        model = BayesianNetwork([("a", "b")], schema, budget=budget, **told).fit(rows).model
+        found = private_score(model, rows, target="b", budget=budget)
+        assert any(reason.startswith("the model: ") for reason in found.not_private)
+        assert not found.certificate().private
+        assert not together(found, release([30, 50, 20], budget=budget)).private
+
+
+def test_persons_of_several_fits_are_said_to_be_the_same() -> None:
+    budget = Budget(epsilon=1, delta=1e-6)
+    rows = pa.table({"a": ["x", "y"] * 50, "who": [f"p{i // 2}" for i in range(100)]})
+    fits = [
+        release_distribution(
+            rows,
+            Schema.of(a=["x", "y"]),
+            ["a"],
+            budget=budget,
+            person="who",
+            rows_per_person=2,
+            neighbours="add-remove",
+        )
+        for _ in range(2)
+    ]
+    assert SAME_PERSONS in together(*fits).declarations
+    assert SAME_PERSONS not in together(fits[0]).declarations

@@ -18,7 +18,7 @@ from simplexdp import Budget, release_tables
 from simplexdp.errors import InvalidArgument, SchemaError, SourceError
 from simplexdp.fitting.edges import NoisyChoices
 from simplexdp.quantiles import choose_points, plan_quantiles, resolve, resolve_quantiles
-from simplexdp.sampling import SeededEntropy
+from simplexdp.sampling import SecureEntropy, SeededEntropy
 from simplexdp.sampling.choice import permute_and_flip
 from simplexdp.schema import Categories, Numeric, Quantiles, Schema
 
@@ -320,3 +320,15 @@ def test_a_seed_gives_the_same_edges():
         return made.releases[0].schema["x"].edges
 
     assert edges(1) == edges(1) != edges(2)
+
+
+def test_edges_are_refused_for_more_rows_of_a_person_than_they_are_priced_for():
+    schema = Schema.of(v=Quantiles(4, lower=0, upper=100))
+    rows = pa.table({"v": [1.0, 40.0, 80.0, 99.0] * 10, "who": [f"p{i // 4}" for i in range(40)]})
+    plan = plan_quantiles(schema, epsilon=1, neighbours="add-remove")
+    with pytest.raises(InvalidArgument, match="rows_per_person"):
+        resolve(plan, rows, rows_per_person=4, person="who", entropy=SecureEntropy())
+    dearer = plan_quantiles(schema, epsilon=1, neighbours="add-remove", rows_per_person=4)
+    assert resolve(dearer, rows, rows_per_person=4, person="who", entropy=SecureEntropy()).schema.names == ("v",)
+    with pytest.raises(InvalidArgument, match="entropy"):
+        resolve(dearer, rows, rows_per_person=2, person="who", entropy=SeededEntropy(1))

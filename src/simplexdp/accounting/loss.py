@@ -255,7 +255,7 @@ class PrivacyLoss(Shown):
 
         >>> from simplexdp import Gaussian
         >>> f"{Gaussian(sigma=10.0).loss().rho:.6f}"
-        '0.010009'
+        '0.010008'
         """
         return max(c.rho for c in self._compositions)
 

@@ -52,6 +52,8 @@ class QuantilePlan:
     """Pure ε of each quantile column."""
     neighbours: Neighbours
     """The relation that the ε speaks of."""
+    rows_per_person: int = 1
+    """The most rows of one unit of protection that the price is for."""
     parts: tuple[tuple[Quantiles, Floats, NoisyChoices], ...] = field(repr=False, compare=False)
 
     @property
@@ -101,7 +103,8 @@ def plan_quantiles(
     schema = Schema.given(schema)
     check_neighbours(neighbours)
     total = check_positive("epsilon", epsilon, rounded="down")
-    rows = check_whole("rows_per_person", rows_per_person) * (2 if neighbours == "replace-one" else 1)
+    most = check_whole("rows_per_person", rows_per_person)
+    rows = most * (2 if neighbours == "replace-one" else 1)
     cells = check_whole("candidates", candidates, at_least=2)
     if cells > MAX_CANDIDATES:
         raise InvalidArgument("candidates", f"at most {MAX_CANDIDATES}", got=candidates)
@@ -122,6 +125,7 @@ def plan_quantiles(
         epsilon_spent=spent,
         epsilons=MappingProxyType(epsilons),
         neighbours=neighbours,
+        rows_per_person=most,
         parts=tuple(parts),
     )
 

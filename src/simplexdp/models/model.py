@@ -536,6 +536,10 @@ class Predictor(ABC):
             evidence: cell numbers of other columns by name, arrays of one length.
         """
 
+    def judged(self, variable: str, evidence: Mapping[str, IntArray]) -> NDArray[np.float64]:
+        """`predict` for private records: none is refused, so that a refusal tells of none. See docs/proofs/sums.md."""
+        return self.predict(variable, evidence)
+
     def predict_some(self, variable: str, evidence: Mapping[str, IntArray], rows: int) -> NDArray[np.float64]:
         """`predict` for rows of which only these columns are known, none of them perhaps."""
         if not evidence:

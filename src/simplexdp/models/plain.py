@@ -52,7 +52,8 @@ def chance(delta: float) -> str:
     >>> chance(1e-6), chance(3e-5)
     ('one in 1,000,000', 'one in 33,333')
     """
-    return f"one in {math.floor(1 / Fraction(repr(delta))):,}" if delta else "zero"
+    often = math.floor(1 / Fraction(repr(delta))) if delta else 0
+    return f"one in {often:,}" if often else "zero"
 
 
 def key_facts(model: Model, *, dataset: str | None = None, entry: str | None = None) -> list[tuple[str, str]]:

@@ -205,6 +205,7 @@ class SynthesisModel(ModelOfReleases, Predictor):
 
     def agreement(self, records: int = 50_000) -> list[tuple[str, int, float, float, float]]:
         """For each released table: its name, cells, noise, the TV of records to it, and the TV that noise makes."""
+        records = check_whole("records", records)
         codes = self._pooled(self.sample_codes(records, np.random.default_rng(0)))
         found = []
         for release in self.releases:

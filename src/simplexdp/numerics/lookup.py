@@ -79,5 +79,8 @@ def log_shares(lookups: Sequence[Lookup], block: NDArray[np.intp], start: FloatA
     scores[1::2] = total.imag[: classes // 2]
     scores += start[:, None]
     scores -= scores.max(axis=0)
-    scores -= np.log(np.exp(scores).sum(axis=0))
+    sums = np.zeros(rows)
+    for share in np.exp(scores):  # in this order for any number of rows, so that no row depends on others
+        sums += share
+    scores -= np.log(sums)
     return scores.T

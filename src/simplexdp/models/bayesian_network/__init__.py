@@ -257,6 +257,14 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
             if array.ndim != 2 or array.shape[1] != len(names):
                 raise InvalidArgument("evidence", f"a mapping of arrays, or rows × {len(names)} columns")
             evidence = {name: array[:, i] for i, name in enumerate(names) if name != variable}
+        return self._shares(variable, evidence, refused=True)
+
+    @discreet
+    def judged(self, variable: str, evidence: Mapping[str, IntArray]) -> FloatArray:
+        """`predict`, and an even distribution for rows that the model says cannot be."""
+        return self._shares(variable, evidence, refused=False)
+
+    def _shares(self, variable: str, evidence: Mapping[str, Any], *, refused: bool) -> FloatArray:
         (variable,) = self._check_wanted([variable], evidence)
         given = check_codes(evidence, self.schema, tuple(evidence))
         if not given:
@@ -271,7 +279,9 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
         cells = largest_table(self._free_axes(variable, relevant), self._sizes, (variable,))
         block = max(1, MAX_CELLS // (4 * cells))
         parts = [
-            self._posterior((variable,), {n: c[i : i + block] for n, c in rows.items()}, len(distinct[i : i + block]))
+            self._posterior(
+                (variable,), {n: c[i : i + block] for n, c in rows.items()}, len(distinct[i : i + block]), refused
+            )
             for i in range(0, len(distinct), block)
         ]
         return possible_shares(self.schema, variable, given, np.concatenate(parts)[inverse])
@@ -282,7 +292,9 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
         rows = check_whole("rows", rows, at_least=0)
         return self.predict(variable, evidence) if evidence else np.tile(self.marginal([variable]), (rows, 1))
 
-    def _posterior(self, wanted: tuple[str, ...], given: Mapping[str, IntArray], rows: int) -> FloatArray:
+    def _posterior(
+        self, wanted: tuple[str, ...], given: Mapping[str, IntArray], rows: int, refused: bool = True
+    ) -> FloatArray:
         factors = [
             Factor(self.graph.family(node), self.tables[node]).at(given) for node in self._above((*wanted, *given))
         ]
@@ -290,9 +302,10 @@ class BayesianNetworkModel(ModelOfReleases, Predictor):
         values = joint.values if joint.names != wanted else joint.values[None]
         flat = values.reshape(len(values), -1)
         sums = flat.sum(axis=1, keepdims=True)
-        if not (sums > 0).all():
+        if refused and not (sums > 0).all():
             raise InvalidArgument("evidence", "possible in this model; some row has probability 0")
-        return np.broadcast_to(flat / sums, (rows, flat.shape[1])).reshape(rows, *self.schema.shape(wanted))
+        shares = np.where(sums > 0, flat, 1.0) / np.where(sums > 0, sums, flat.shape[1])
+        return np.broadcast_to(shares, (rows, flat.shape[1])).reshape(rows, *self.schema.shape(wanted))
 
     @cached_property
     def _sizes(self) -> dict[str, int]:

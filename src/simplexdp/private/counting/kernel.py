@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -97,9 +96,8 @@ class Layout:
         return found
 
 
-@cache
 def _sparse() -> Any:
-    """SciPy's matrices by columns; None where it is not installed."""
+    """SciPy's matrices by columns; None where it is not installed. Not cached: Spark could not send it then."""
     try:
         from scipy.sparse import csc_array
     except ImportError:

@@ -37,6 +37,7 @@ _ROWS, _FAILURE = -1, -2  # numbers of the chunks that hold the number of rows a
 _FIELDS = "chunk int, counts binary, failure string"
 _SHIPPED = (
     "errors",
+    "lazy",
     "schema.transforms",
     "private.counting.encode",
     "private.counting.fields",
