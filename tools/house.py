@@ -28,30 +28,30 @@ MECHANISM = r"\bBalancedLaplace\b|[\"']balanced-laplace[\"']|\bbalanced_laplace"
 """One mechanism by any of its names."""
 
 WANTED: dict[str, int | None] = {
-    "modules in the wheel": 186,
-    "lines in the wheel": 47_000,
+    "modules in the wheel": 125,
+    "lines in the wheel": 20_000,
     "functions with more than 8 parameters, public doors left out": 0,
-    "functions over 60 lines": 6,
+    "functions over 60 lines": 8,
     "files that name one mechanism": 5,
     "import cycles": 0,
     "modules imported by exactly one other": None,
     "edges of release([counts])": None,
-    "edges of NaiveBayes.fit": 212,
+    "edges of NaiveBayes.fit": 80,
     "edges of BayesianNetwork.fit and sample": None,
 }
 # 125 modules and 32,400 lines before many tables, answers with intervals, schemas that say more and results that
 # show themselves came; 134 and 35,600 before the synthesizer, the studio, shards, threads, bundles, private scores and
 # pictures that are drawn here.
 KEPT: dict[str, int] = {
-    "modules in the wheel": 134,
-    "lines in the wheel": 35_900,
+    "modules in the wheel": 186,
+    "lines in the wheel": 47_000,
     "functions with more than 8 parameters, public doors left out": 0,
-    "functions over 60 lines": 3,
+    "functions over 60 lines": 6,
     "files that name one mechanism": 5,
     "import cycles": 0,
     "modules imported by exactly one other": 42,
     "edges of release([counts])": 95,
-    "edges of NaiveBayes.fit": 203,
+    "edges of NaiveBayes.fit": 212,
     "edges of BayesianNetwork.fit and sample": 184,
 }
 
