@@ -59,7 +59,6 @@ def after(owner: Any, name: str) -> None:
 
 
 def half_written(self: Any, asked: Any, text: str) -> None:
-    self.folder.mkdir(exist_ok=True)
     with self.staged(asked).open("x", encoding="utf-8") as file:
         file.write(text[: len(text) // 2])
         file.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow.csv
@@ -9,12 +10,13 @@ import pyarrow.parquet
 import pytest
 from studios import Browser, browsing, errors, make
 
-from simplexdp import Budget, Files, Ledger, Schema
+from simplexdp import Budget, Files, Gaussian, Ledger, Schema
 from simplexdp.errors import InvalidArgument, PrivacyError
-from simplexdp.ledger import Queue
+from simplexdp.ledger import Asked, Charge, Queue, fingerprint
 from simplexdp.studio import spending, steps
 from simplexdp.studio.spec import Spec
 
+KEY, OTHER = "ab" * 32, "cd" * 32
 EVERYTHING = "SELECT age, smoker, ill FROM 'rows.parquet'"
 SELECTING = f"{EVERYTHING} WHERE ill = 'yes'"
 
@@ -112,3 +114,94 @@ def test_what_is_not_admitted_is_refused_before_it_is_asked(folder: Path, ledger
         assert found.status_code == 422
         assert "have changed" in errors(found.text)[0]
     assert list(Queue(ledger)) == []
+
+
+def asked_for(queue: Queue, key: str = KEY) -> Asked:
+    """A request that waits for nobody."""
+    spec = spec_of("clinic.csv", "clinic")
+    return queue.ask(key, dataset="clinic", description="ill", spec=spec.to_body())
+
+
+def charged(ledger: Ledger, key: str = KEY) -> Charge:
+    """What the request is charged by hand."""
+    loss = Gaussian(sigma=50.0).loss()
+    return ledger.charge(loss, dataset="clinic", description="ill", request_hash=fingerprint("q"), key=key)
+
+
+def test_results_of_two_ledgers_and_requests_have_their_own_names(folder: Path) -> None:
+    names = []
+    for epsilon, key in ((1, KEY), (2, KEY), (2, OTHER)):
+        path = folder / f"{epsilon}-{key[:4]}.db"
+        ledger = Ledger.open(path, budget=Budget(epsilon=epsilon, delta=1e-6))
+        asked_for(Queue(ledger), key)
+        charged(ledger, key)
+        asked = Queue(ledger).get(key)
+        assert asked is not None
+        assert asked.entry == ledger.entries()[2].hash
+        results = spending.Results(folder, partial(Path, path))
+        names.append((results.path(asked), results.staged(asked)))
+        assert results.staged(asked).parent == folder
+    assert len({path for path, _ in names}) == len({path for _, path in names}) == 3
+
+
+def test_a_result_that_is_not_the_sealed_one_is_lost(folder: Path, ledger: Ledger) -> None:
+    asked_for(Queue(ledger))
+    spender = spending.Spender(folder, lambda: ledger)
+    asked, results = spender.carry_out(KEY), spender.results
+    assert not results.staged(asked).exists()
+    path = results.path(asked)
+    assert results.model(asked).to_json() == path.read_text(encoding="utf-8")
+    second = spender.carry_out(asked_for(Queue(ledger), OTHER).key)
+    whole = path.read_bytes()
+    path.write_bytes(results.path(second).read_bytes())
+    with pytest.raises(spending.Lost, match="gone or was changed"):
+        results.model(asked)
+    results.staged(asked).write_bytes(results.path(second).read_bytes())
+    with pytest.raises(spending.Lost, match="gone or was changed"):
+        results.publish(asked)
+    path.unlink()
+    results.staged(asked).write_bytes(whole)  # as where the process ended between seal and publication
+    assert results.model(asked).to_json().encode() == whole
+    assert not results.staged(asked).exists()
+
+
+def test_what_was_begun_is_found_from_another_folder(folder: Path, ledger: Ledger, tmp_path: Path) -> None:
+    """The file of one studio keeps another one, of another folder on the same ledger, from drawing again."""
+    asked_for(Queue(ledger))
+    spender = spending.Spender(folder, lambda: ledger)
+    spender.results.stage = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        spender.carry_out(KEY)
+    begun = Queue(ledger).get(KEY)
+    assert begun is not None
+    assert begun.status == "charged"
+    spender.results.staged(begun).write_text("{", encoding="utf-8")
+    other = make(tmp_path / "elsewhere")
+    (other / "link.db").symlink_to(ledger.path)
+    there = Ledger.open(other / "link.db")
+    with pytest.raises(spending.Lost, match="nothing is drawn again"):
+        spending.Spender(other, lambda: there).carry_out(KEY)
+
+
+def test_a_draw_that_failed_is_not_drawn_again(folder: Path, ledger: Ledger) -> None:
+    queue = Queue(ledger)
+    asked_for(queue)
+    charged(ledger).fail("a record broke a rule")
+    ledger.reopen("clinic")
+    asked = Queue(Ledger.open(ledger.path)).get(KEY)
+    assert asked is not None
+    assert asked.status == "failed"
+    loss = Gaussian(sigma=50.0).loss()
+    with pytest.raises(PrivacyError, match="a new request pays anew"):
+        queue.paid(KEY, loss, dataset="clinic", request_hash=fingerprint("q"))
+    spender = spending.Spender(folder, lambda: ledger)
+    with pytest.raises(PrivacyError, match="a new request pays anew"):
+        spender.carry_out(KEY)
+    with pytest.raises(PrivacyError, match="charged already"):
+        charged(ledger)
+    with browsing(folder) as officer:
+        page = officer.get(f"/q/{KEY}").text
+        assert "Nothing is drawn again" in page
+        assert "Take it up again" not in page
+        assert "charged, failed" in officer.get("/").text
+    assert spender.carry_out(asked_for(queue, OTHER).key).status == "sealed"

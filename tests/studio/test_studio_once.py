@@ -38,7 +38,7 @@ def check_tries(folder: Path, tries: list[dict[str, object]]) -> dict[str, int]:
         seen[asked.status] += 1
         drawn = left.get(asked.key, set())
         assert len(drawn) <= 1, each  # no second draw has ever left a process
-        path = folder / "releases" / f"clinic-{asked.charge}.json"
+        path = folder / "releases" / f"clinic-{asked.charge}-{asked.entry[:16]}-{asked.key[:16]}.json"
         if asked.status == "sealed":
             assert (each["last"], each["again"]) == (0, 0), each
             assert drawn == {asked.release}

@@ -230,6 +230,8 @@ class State:
             if end != len(text) or not isinstance(body, dict):
                 raise FormatError(f"{where} is not of a known format")
             self._add(kind, body)
+            if kind == "charge" and "key" in body:
+                self.requests.charged(self.count, body, digest)
         except (SimplexDPError, ValueError, TypeError, RecursionError, OverflowError) as error:
             if isinstance(error, FormatError):
                 raise
@@ -260,6 +262,7 @@ class State:
             if type(body["charge"]) is not int or body["charge"] not in self.unsealed:
                 raise FormatError("the ledger holds a failure of a request that it does not know")
             self.closed[self.unsealed[body["charge"]]] = self.count
+            self.requests.failed(body["charge"])
         elif kind == "convert":
             self._convert(body)
         elif kind in _REQUESTS:
@@ -289,8 +292,6 @@ class State:
                 raise FormatError("the ledger holds a charge that it could not have admitted")
         if body["unit"] not in _UNITS or self.units.setdefault(dataset, body["unit"]) != body["unit"]:
             raise FormatError("the ledger adds up guarantees for rows and for persons")
-        if "key" in body:
-            self.requests.charged(self.count, body)
         self.rest[dataset] = left - cost
         self.unsealed[self.count] = dataset
 

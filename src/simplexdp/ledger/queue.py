@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from ..accounting.loss import PrivacyLoss
     from ..budget import UnitKind
 
+FAILED = (
+    "this request is charged, and what it paid for failed on the data. As it may be seen that it failed, nothing is "
+    "drawn again under its charge; a new request pays anew."
+)
+
 
 class Queue:
     """Requests of a ledger, in the order in which they were asked.
@@ -89,11 +94,13 @@ class Queue:
         Whoever takes it says that nothing of an earlier draw has left the program that made it.
 
         Raises:
-            PrivacyError: it is sealed, or was charged for something else.
+            PrivacyError: it is sealed, its draw has failed, or it was charged for something else.
         """
         asked = self.get(key)
         if asked is None or asked.charge is None:
             return None
+        if asked.status == "failed":
+            raise PrivacyError(FAILED)
         charge, body = self.charge_of(asked)
         same = (body["request"], body["unit"], body["dataset"]) == (request_hash, unit, dataset_name(dataset))
         if asked.release is not None or not same or ("loss" in body and body["loss"] != loss_to_body(loss)):

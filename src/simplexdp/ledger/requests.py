@@ -19,7 +19,7 @@ KEYS = {
     "decision": {"key", "approved", "reason", "actor", "time"},
 }
 """What entries of these kinds hold."""
-Status = Literal["waiting", "refused", "free", "charged", "sealed"]
+Status = Literal["waiting", "refused", "free", "charged", "failed", "sealed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,8 @@ class Asked:
         approved: what the officer said, None where nobody has said anything.
         reason: of the officer.
         charge: the entry that paid for it.
+        entry: the hash of that entry, and with it of all that the ledger held before.
+        failed: whether the draw that it paid for failed.
         release: the checksum of what was drawn.
     """
 
@@ -52,13 +54,17 @@ class Asked:
     approved: bool | None = None
     reason: str = ""
     charge: int | None = None
+    entry: str = ""
+    failed: bool = False
     release: str | None = None
 
     @property
     def status(self) -> Status:
-        """How far it has come; "free" is what may be charged."""
+        """How far it has come; "free" is what may be charged, and nothing more comes of what has failed."""
+        if self.release is not None:
+            return "sealed"
         if self.charge is not None:
-            return "charged" if self.release is None else "sealed"
+            return "failed" if self.failed else "charged"
         if self.approved is None:
             return "waiting" if self.approval else "free"
         return "free" if self.approved else "refused"
@@ -67,7 +73,7 @@ class Asked:
         """Refuse a charge for it unless it may be charged, and was not yet."""
         if dataset != self.dataset:
             raise PrivacyError(f"the request is about data set {self.dataset!r}, not about {dataset!r}.")
-        if self.status in ("charged", "sealed"):
+        if self.charge is not None:
             raise PrivacyError("this request was charged already, and each is charged once. Nothing was charged.")
         if self.status != "free":
             said = "has refused" if self.status == "refused" else "has not approved"
@@ -104,7 +110,7 @@ class Requests:
         dataset = check_text("dataset", body["dataset"], MAX_NAME)
         self.by_key[key] = Asked(number=number, **{**body, "dataset": dataset})
 
-    def charged(self, number: int, body: Mapping[str, Any]) -> None:
+    def charged(self, number: int, body: Mapping[str, Any], entry: str) -> None:
         """Note the charge of a request, which must be free."""
         known = self.by_key.get(check_hash("key", body["key"]))
         try:
@@ -113,7 +119,7 @@ class Requests:
             known.check_free(body["dataset"])
         except PrivacyError:
             raise FormatError("the ledger holds a charge for a request that could not be charged") from None
-        self.by_key[known.key] = replace(known, charge=number)
+        self.by_key[known.key] = replace(known, charge=number, entry=entry)
         self._paid[number] = known.key
 
     def sealed(self, charge: int, release: str) -> None:
@@ -121,3 +127,9 @@ class Requests:
         key = self._paid.get(charge)
         if key is not None:
             self.by_key[key] = replace(self.by_key[key], release=release)
+
+    def failed(self, charge: int) -> None:
+        """Note that the draw for a request failed after its charge, if the charge was for one."""
+        key = self._paid.get(charge)
+        if key is not None:
+            self.by_key[key] = replace(self.by_key[key], failed=True)

@@ -1,14 +1,16 @@
 """Carrying out a request: once, whoever sends it again, and whenever the process that did it was killed.
 
-The order is: request in the queue, charge under its key, draw, file beside the results, seal, file in its place.
-Nothing that depends on a value leaves the process before the file beside the results is begun. So a request that was
+The order is: request in the queue, charge under its key, draw, file beside the ledger, seal, file in its place.
+Nothing that depends on a value leaves the process before the file beside the ledger is begun. So a request that was
 charged and not sealed is in one of three states, which that file tells apart:
 
-| file beside the results | what happened | what follows |
+| file beside the ledger | what happened | what follows |
 |---|---|---|
 | none | the draw died with its process, and nobody has seen it | it is drawn anew, at the same charge |
 | whole | all but the seal | it is sealed and put in its place; nothing is drawn |
 | broken | some of it may have been seen | it stays charged, and nothing is drawn |
+
+Where the ledger records that the draw failed on the data, nothing is drawn again either.
 
 Proof: docs/proofs/composition.md.
 """
@@ -29,8 +31,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import FormatError, LedgerUnavailable, PrivacyError, SimplexDPError
 from ..ledger import Amount, Asked, Charge, Ledger, Queue
 from ..ledger.chain import sync_folder
+from ..ledger.queue import FAILED
 from ..models import Model, kinds, read
-from ..models.document import checksum, read_document
+from ..models.document import checksum, read_document, read_file, write_file
 from ..private.counting import Progress
 from .spec import RESULTS, Spec
 
@@ -129,15 +132,26 @@ class Keyed:
 
 
 class Results:
-    """The files of results: one for each charge, first under a name of its own, then in its place."""
+    """The files of results: one for each charge, first beside the ledger, then in its place.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / RESULTS
+    Args:
+        folder: of the studio, below which results have their place.
+        ledger: the resolved path of the ledger. What is not sealed yet stands beside it, so that the studios of several
+            folders on one ledger find it.
+    """
+
+    def __init__(self, folder: Path, ledger: Callable[[], Path]) -> None:
+        self.folder, self._ledger = folder / RESULTS, ledger
 
     def name(self, asked: Asked) -> str:
-        """By data set and entry: one file for each charge."""
+        """By data set and charge: one file for each charge of each ledger."""
         plain = re.sub(r"[^\w-]+", "-", asked.dataset).strip("-")[:60] or "data"
-        return f"{plain}-{asked.charge}"
+        return f"{plain}-{self._mark(asked)}"
+
+    @staticmethod
+    def _mark(asked: Asked) -> str:
+        """The charge, the hash of its entry and with it of all before, and the key of the request."""
+        return f"{asked.charge}-{asked.entry[:16]}-{asked.key[:16]}"
 
     def path(self, asked: Asked) -> Path:
         """Where the result is in the end."""
@@ -145,17 +159,18 @@ class Results:
 
     def staged(self, asked: Asked) -> Path:
         """Where it is until it is sealed."""
-        return self.folder / f".{self.name(asked)}.unsealed"
+        ledger = self._ledger()
+        return ledger.with_name(f".{ledger.name}.{self._mark(asked)}.unsealed")
 
     def stage(self, asked: Asked, text: str) -> None:
         """Write it down; from the first moment on nothing may be drawn again."""
-        self.folder.mkdir(exist_ok=True)
-        handle = os.open(self.staged(asked), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        path = self.staged(asked)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        sync_folder(self.folder)
+        sync_folder(path.parent)
 
     def staged_hash(self, asked: Asked) -> str | None:
         """The checksum of what was written down; None where nothing was begun.
@@ -164,10 +179,10 @@ class Results:
             Lost: it was begun and not finished.
         """
         path = self.staged(asked)
-        if not path.exists():
+        if not os.path.lexists(path):
             return None
         try:
-            return checksum(read_document(path.read_text(encoding="utf-8"), *kinds())[1])
+            return _checksum(path.read_text(encoding="utf-8"))
         except (FormatError, OSError, UnicodeError):
             raise Lost(
                 "This request is charged, and its result was being written when the process ended. As a part of it may "
@@ -175,20 +190,53 @@ class Results:
             ) from None
 
     def publish(self, asked: Asked) -> None:
-        """Put what was sealed in its place."""
-        if self.staged(asked).exists():
-            self.staged(asked).replace(self.path(asked))
-            sync_folder(self.folder)
+        """Put what was sealed in its place, whoever sealed it.
+
+        Raises:
+            Lost: what was written down is not what the ledger has sealed.
+        """
+        staged = self.staged(asked)
+        if not staged.exists():
+            return
+        try:
+            text = staged.read_text(encoding="utf-8")
+            same = _checksum(text) == asked.release
+        except (FormatError, OSError, UnicodeError):
+            same = False
+        if not same:
+            raise self._lost(asked)
+        self.folder.mkdir(exist_ok=True)
+        write_file(self.path(asked), text)
+        sync_folder(self.folder)
+        staged.unlink(missing_ok=True)
+        sync_folder(staged.parent)
 
     def model(self, asked: Asked) -> Model:
-        """The result of a request that is sealed."""
+        """The result of a request that is sealed.
+
+        Raises:
+            Lost: there is no file with what the ledger has sealed.
+        """
+        path = self.path(asked)
         try:
-            return read(self.path(asked))
+            if not path.exists():
+                self.publish(asked)  # where the process ended between the seal and this
+            if _checksum(read_file(path)) == asked.release:
+                return read(path)
         except (OSError, SimplexDPError):
-            raise Lost(
-                f"The release of this request is sealed in the ledger, and its file {self.path(asked).name} in the "
-                f"folder {RESULTS} is gone or was changed."
-            ) from None
+            pass
+        raise self._lost(asked)
+
+    def _lost(self, asked: Asked) -> Lost:
+        return Lost(
+            f"The release of this request is sealed in the ledger, and its file {self.path(asked).name} in the folder "
+            f"{RESULTS} is gone or was changed, or is in the folder of another studio on this ledger."
+        )
+
+
+def _checksum(text: str) -> str:
+    """The checksum of a release, by which the ledger seals it."""
+    return checksum(read_document(text, *kinds())[1])
 
 
 class Spender:
@@ -200,7 +248,8 @@ class Spender:
     """
 
     def __init__(self, folder: Path, ledger: Callable[[], Ledger]) -> None:
-        self.folder, self.results, self._ledger = folder, Results(folder), ledger
+        self.folder, self._ledger = folder, ledger
+        self.results = Results(folder, lambda: ledger().path)
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spend")
         self._lock = threading.Lock()
         self._work: dict[str, Work] = {}
@@ -266,6 +315,8 @@ class Spender:
             if asked.status == "sealed":
                 self.results.publish(asked)
                 return asked
+            if asked.status == "failed":
+                raise PrivacyError(FAILED)
             written = self.results.staged_hash(asked) if asked.status == "charged" else None
             if written is None:
                 self._draw(queue, asked, register)
