@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from studios import Browser, browsing, errors, make
+from studios import Browser, browsing, errors, make, unescaped
 
 from simplexdp import Budget, Files, Gaussian, Ledger, Schema
 from simplexdp.errors import InvalidArgument, PrivacyError
 from simplexdp.ledger import Asked, Charge, Queue, fingerprint
 from simplexdp.studio import spending, steps
+from simplexdp.studio.drafts import Drafts
 from simplexdp.studio.spec import Spec
 
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -205,3 +207,66 @@ def test_a_draw_that_failed_is_not_drawn_again(folder: Path, ledger: Ledger) -> 
         assert "Take it up again" not in page
         assert "charged, failed" in officer.get("/").text
     assert spender.carry_out(asked_for(queue, OTHER).key).status == "sealed"
+
+
+@pytest.mark.parametrize("path", ["../rows.csv", "/{outside}/rows.csv", "*/../../rows.csv", "link.csv", "l*.csv"])
+def test_an_analyst_reads_nothing_outside_of_the_folder(path: str, folder: Path) -> None:
+    outside = folder.parent
+    (outside / "rows.csv").write_text("ill\nno\nyes\n", encoding="utf-8")
+    (folder / "link.csv").symlink_to(outside / "rows.csv")
+    said = {"path": path.format(outside=str(outside).strip("/"))}
+    with browsing(folder, "analyst") as analyst:
+        found = analyst.post("/new", said)
+        assert found.status_code == 422
+        assert "in the folder of the studio" in errors(found.text)[0]
+        assert list(analyst.studio.drafts) == []
+        assert analyst.post("/new", {"path": "cl*.csv"}).status_code == 303
+    if path != "*/../../rows.csv":  # there is no folder that * stands for
+        with browsing(folder) as officer:
+            assert officer.post("/new", said).status_code == 303
+
+
+def test_an_analyst_loads_and_saves_schemas_in_the_folder_and_replaces_none(folder: Path) -> None:
+    outside = folder.parent / "theirs.yaml"
+    outside.write_text("columns:\n  ill: ['no', 'yes']\n", encoding="utf-8")
+    before = (folder / "clinic.schema.yaml").read_bytes()
+    with browsing(folder, "analyst") as analyst:
+        place = analyst.goes("/new", {"file": "clinic.csv"}).rpartition("/")[0]
+        found = analyst.post(f"{place}/columns", {"schema_path": "../theirs.yaml", "action": "load"})
+        assert "in the folder of the studio" in errors(found.text)[0]
+        fields = analyst.fields(f"{place}/columns") | {"action": "save", "replace": "1"}
+        for name in ("../theirs.yaml", "../new.yaml", "clinic.schema.yaml"):
+            assert 'id="error-save_as"' in analyst.post(f"{place}/columns", fields | {"save_as": name}).text
+        assert "Saved as" in analyst.post(f"{place}/columns", fields | {"save_as": "mine.yaml"}).text
+    assert outside.read_text(encoding="utf-8").startswith("columns:\n  ill: [")
+    assert not (folder.parent / "new.yaml").exists()
+    assert (folder / "clinic.schema.yaml").read_bytes() == before
+    with browsing(folder) as officer:
+        place = officer.goes("/new", {"file": "clinic.csv"}).rpartition("/")[0]
+        fields = officer.fields(f"{place}/columns") | {"action": "save", "replace": "1", "save_as": "mine.yaml"}
+        assert "Saved as" in officer.post(f"{place}/columns", fields).text
+
+
+def test_a_draft_has_the_key_of_its_file(folder: Path) -> None:
+    with browsing(folder) as officer:
+        officer.goes("/new", {"file": "clinic.csv"})
+        (draft,) = officer.studio.drafts
+    (path,) = folder.glob(".simplexdp-studio/*.json")
+    body = json.loads(path.read_text(encoding="utf-8"))
+    for key, stem in (("../../gone", "e" * 64), (OTHER, "e" * 64), ("../gone", "gone")):
+        (path.parent / f"{stem}.json").write_text(json.dumps({**body, "key": key}), encoding="utf-8")
+    assert [each.key for each in Drafts(folder)] == [draft.key]
+
+
+@pytest.mark.parametrize("role", ["officer", "analyst"])
+def test_the_officer_sees_all_that_is_approved(role: str, folder: Path, ledger: Ledger) -> None:
+    spec = spec_of("clinic.csv", "clinic").to_body()
+    spec["source"] = {"files": [], "sql": EVERYTHING, "database": False, "public_size": True}
+    spec["unit"] = {"neighbours": "replace-one", "person": "secret", "rows_per_person": 17}
+    spec["records"] = 987654
+    Queue(ledger).ask(KEY, dataset="clinic", description="ill", spec=spec, approval=True)
+    with browsing(folder, role) as browser:
+        page = unescaped(browser.get(f"/q/{KEY}").text)
+    shown = ["<dd>secret<", "<dd>17<", "<dd>987,654<", "declared public</dt><dd>yes<", "environment</dt><dd>no<"]
+    shown.append(Schema.from_yaml(str(spec["schema"])).to_yaml().strip())
+    assert [text in page for text in shown] == [role == "officer"] * len(shown)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..budget import Unit
 from ..errors import InvalidArgument, SimplexDPError
+from ..ledger.registry import check_hash
 from ..models.document import write_file
 from ..schema import Schema
 from .columns import finished
@@ -58,8 +59,10 @@ class Draft:
         return {**vars(self), "source": self.source.to_body(), "names": [list(each) for each in self.names]}
 
     @classmethod
-    def from_body(cls, body: dict[str, Any]) -> Draft:
-        """The inverse."""
+    def from_body(cls, body: dict[str, Any], key: str) -> Draft:
+        """The inverse, for the file that is named by this key: it is written again under the name that its key says."""
+        if check_hash("key", key) != body["key"]:
+            raise InvalidArgument("key", "that of the name of its file")
         names = tuple((str(name), str(kind), template) for name, kind, template in body["names"])
         return cls(**body | {"source": Source.of(body["source"]), "names": names})
 
@@ -120,7 +123,7 @@ class Drafts:
         self._kept: dict[str, Draft] = {}
         for path in sorted(self._place.glob("*.json"), key=_age)[-MOST_KEPT:]:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError, InvalidArgument):
-                draft = Draft.from_body(json.loads(path.read_text(encoding="utf-8")))
+                draft = Draft.from_body(json.loads(path.read_text(encoding="utf-8")), path.stem)
                 self._kept[draft.key] = draft
 
     def __iter__(self) -> Iterator[Draft]:

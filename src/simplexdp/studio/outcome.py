@@ -71,6 +71,7 @@ def _state(ask: Ask, asked: Asked, work: Work | None) -> Response:
         "asked.html",
         asked=asked,
         spec=spec,
+        schema=spec.schema.to_yaml(),
         work=work,
         going=going,
         sentences=sentences,

@@ -15,6 +15,7 @@ from ..ledger import Queue
 from ..ledger.registry import MAX_NAME
 from ..models.document import write_file
 from ..private.counting import number_of_records, relations_of
+from ..private.counting.files import expand
 from ..schema import Schema
 from ..schema.drafting import TODO
 from ..schema.templates import known
@@ -79,6 +80,7 @@ def begin(ask: Ask) -> Response:
             database=form.has("database"),
             public_size=form.has("public_size"),
         )
+        _check_inside(ask, "source", source)
         names = tuple(columns_of(source, folder))
         if len({name for name, _, _ in names}) < len(names):
             raise InvalidArgument("source", "rows whose columns have different names")
@@ -89,6 +91,28 @@ def begin(ask: Ask) -> Response:
         field = "sql" if said["sql"] and not said["path"] else "path"
         return _home(ask, said, beside(error, {"source": field, "database": "sql"}, field))
     return ask.go(f"/q/{draft.key}/columns")
+
+
+def _check_inside(ask: Ask, name: str, source: Source) -> None:
+    """Refuse an analyst's files that are not in the folder, by the path and by what it stands for."""
+    if ask.studio.is_officer or not source.files:
+        return
+    for path in source.files:
+        inside_of(ask, name, path)
+    for file in expand([str(ask.studio.settings.folder / path) for path in source.files]):
+        inside_of(ask, name, file)
+
+
+def inside_of(ask: Ask, name: str, path: str) -> Path:
+    """The file of this path, which for an analyst must be in the folder; names, links and .. are followed."""
+    folder = ask.studio.settings.folder
+    try:
+        inside = (folder / path).resolve().is_relative_to(folder)
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, a loop of links
+        inside = False
+    if not inside and not ask.studio.is_officer:
+        raise InvalidArgument(name, "in the folder of the studio", hint="Other files are for the officer.")
+    return folder / path
 
 
 def _begun(ask: Ask, source: Source, names: tuple[tuple[str, str, str | None], ...], dataset: str) -> Draft:
@@ -207,7 +231,7 @@ def _loaded(ask: Ask, draft: Draft) -> str:
     path = ask.form.text("schema_path")
     if not path or "\0" in path:
         raise InvalidArgument("path", "the name of a schema file")
-    file = ask.studio.settings.folder / path
+    file = inside_of(ask, "path", path)
     schema = Schema.read(file)
     said, top = choosing.said_of(schema.to_yaml() if file.suffix == ".json" else file.read_text(encoding="utf-8"))
     names = [name for name, _, _ in draft.names]
@@ -220,8 +244,8 @@ def _saved(ask: Ask, draft: Draft) -> Response:
         name = ask.form.text("save_as")
         if not name.endswith((".yaml", ".yml")) or "\0" in name:
             raise InvalidArgument("save_as", "a file name that ends in .yaml")
-        path = ask.studio.settings.folder / name
-        if path.exists() and not ask.form.has("replace"):
+        path = inside_of(ask, "save_as", name)
+        if os.path.lexists(path) and not (ask.form.has("replace") and ask.studio.is_officer):
             raise InvalidArgument("save_as", "a new file, or one that may be replaced")
         write_file(path, draft.schema.to_yaml())
     except SimplexDPError as error:
