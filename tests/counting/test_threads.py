@@ -169,10 +169,8 @@ def test_sparse_products_count_as_numpy_does(dtype: Any) -> None:
     usual = tally._histogram(keys, 250)
     with patch.object(kernel, "_FEW_KEYS", 0):
         assert tally._histogram(keys, 250).tolist() == usual.tolist() == np.bincount(keys, minlength=250).tolist()
-        kernel._sparse.cache_clear()
         with patch.dict("sys.modules", {"scipy.sparse": None}):  # as on a Spark executor without SciPy
             assert tally._histogram(keys, 250).tolist() == usual.tolist()
-        kernel._sparse.cache_clear()
 
 
 # -- in order ----------------------------------------------------------------------------------------------------------
