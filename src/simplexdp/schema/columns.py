@@ -215,7 +215,7 @@ def _exact(value: object, path: str = "") -> float:
 def _whole(value: object) -> object:
     """Whole numbers of any type as Python's; what is none is left for the check that follows."""
     whole = isinstance(value, Rational) or (isinstance(value, Decimal) and value.is_finite())
-    return int(value) if whole and not isinstance(value, bool) and value == value // 1 else value  # type: ignore
+    return int(value) if whole and not isinstance(value, bool) and value == value // 1 else value  # type: ignore[operator]
 
 
 def _name(value: object) -> str:
